@@ -1,0 +1,36 @@
+# Each target sets up what it needs in .venv, once.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: setup demo test test-slow test-wheel lint format clean
+setup: .venv/.installed
+
+.venv/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+demo: setup
+	$(BIN)/liere demo
+
+test: setup
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: setup
+	$(BIN)/python -m pytest -m slow
+
+# The built wheel in an empty environment: torch, liere and a test runner, nothing else.
+test-wheel: setup
+	$(BIN)/python tests/wheel.py
+
+lint: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf .venv build dist src/liere.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

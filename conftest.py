@@ -1,0 +1,37 @@
+"""Test set-up: shapes in signatures are checked at every call, and property tests repeat themselves exactly."""
+
+import importlib.util
+
+import pytest
+import torch
+from hypothesis import HealthCheck, settings
+
+# Workers run side by side; threads of their own would only fight for the cores.
+torch.set_num_threads(1)
+
+HAS_SHAPE_CHECKS = all(importlib.util.find_spec(name) for name in ("jaxtyping", "beartype"))
+if HAS_SHAPE_CHECKS:
+    import tests.shape_checks  # noqa: F401
+    from jaxtyping import install_import_hook
+
+    install_import_hook("liere", "tests.shape_checks.check")
+
+settings.register_profile(
+    "repeatable", deadline=None, max_examples=40, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+# To look for new cases: pytest --hypothesis-profile=explore
+settings.register_profile("explore", deadline=None, max_examples=500, print_blob=True)
+settings.load_profile("repeatable")
+
+
+@pytest.fixture
+def no_shape_checks():
+    """Turn the checks of signatures off: what users see, who do not have them."""
+    if not HAS_SHAPE_CHECKS:
+        yield
+        return
+    from jaxtyping import config
+
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)

@@ -1,0 +1,27 @@
+"""liere: learned rotational position encodings for transformers over images, video, volumes and points."""
+
+from liere.encodings import PositionEncoding, RotaryEncoding, create_encoding, list_encodings
+from liere.encodings.liere import LieRE
+from liere.fold import fold_1d
+from liere.integrations.reference import from_reference
+from liere.positions import grid_positions
+from liere.presets import create_model
+from liere.rotations import apply_rotations, exp_skew
+from liere.vit import VisionTransformer
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "LieRE",
+    "PositionEncoding",
+    "RotaryEncoding",
+    "VisionTransformer",
+    "apply_rotations",
+    "create_encoding",
+    "create_model",
+    "exp_skew",
+    "fold_1d",
+    "from_reference",
+    "grid_positions",
+    "list_encodings",
+]

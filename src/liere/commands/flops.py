@@ -1,0 +1,108 @@
+"""`liere flops`: the paper's FLOPs table beside the true cost."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from liere.commands.arguments import add_input_arguments, model_input
+from liere.commands.output import say, table
+from liere.errors import suggest
+from liere.evaluation.flops import FlopCount, PaperFigure, count_flops, paper_figure
+from liere.presets import SIZES, ViTSize
+
+__all__ = ["HELP", "add_arguments", "run"]
+
+HELP = "count multiply-adds: the paper's table, and the true cost including the matrix exponential"
+PAPER_SIZES = ["vit_tiny", "vit_base", "vit_large"]
+PAPER_ENCODINGS = ["absolute", "visionllama", "rope_mixed", "liere8", "liere64"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    parser.add_argument("--size", nargs="+", default=PAPER_SIZES, help=f"of {', '.join(SIZES)} (default: the paper's)")
+    parser.add_argument("--encoding", nargs="+", default=PAPER_ENCODINGS, help="names (default: the paper's)")
+    parser.add_argument(
+        "--batch-size", type=int, default=1, metavar="N", help="images that share the rotations (default: 1)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, every part of the count included")
+    add_input_arguments(parser)
+    group = parser.add_argument_group("dimensions", "override those of the sizes")
+    for field in ViTSize._fields:
+        group.add_argument(f"--{field.replace('_', '-')}", type=int, metavar="N")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Count and print."""
+    given = model_input(args)
+    overrides = {field: getattr(args, field) for field in ViTSize._fields if getattr(args, field) is not None}
+    rows = [_row(name, encoding, given, overrides, args.batch_size) for name in args.size for encoding in args.encoding]
+    if args.json:
+        say(json.dumps({"input": given, "batch_size": args.batch_size, "rows": rows}, indent=1))
+    else:
+        _print_table(rows, args.batch_size)
+
+
+def _row(name: str, encoding: str, given: dict[str, Any], overrides: dict[str, int], batch_size: int) -> dict[str, Any]:
+    if name not in SIZES:
+        raise ValueError(f"unknown size {name!r}: {suggest(name, SIZES)}")
+    size = SIZES[name]._replace(**overrides)
+    count = count_flops(size, encoding, batch_size=batch_size, **given)
+    absolute = count_flops(size, "absolute", **given)
+    printed = None if overrides else paper_figure(name, encoding, given)
+    return {
+        "size": name,
+        "dimensions": size._asdict(),
+        "encoding": encoding,
+        "printed": _printed(printed, count, absolute),
+        "paper_increase_percent": 100 * (count.paper / absolute.paper - 1),
+        "true_increase_percent": 100 * (count.true / absolute.true - 1),
+        **count.as_dict(),
+    }
+
+
+def _printed(figure: PaperFigure | None, count: FlopCount, absolute: FlopCount) -> dict[str, Any] | None:
+    if figure is None:
+        return None
+    return {
+        "giga": figure.giga,
+        "increase_percent": figure.increase,
+        "slip": figure.is_slip(count.paper / 1e9, absolute.paper / 1e9),
+    }
+
+
+def _print_table(rows: list[dict[str, Any]], batch_size: int) -> None:
+    def cell(giga: float, increase: float | None, *, digits: int = 3) -> str:
+        return f"{giga:.3f} G" + ("" if increase is None else f" (+{increase:.{digits}f} %)")
+
+    def printed(row: dict[str, Any]) -> str:
+        figure = row["printed"]
+        if figure is None:
+            return "-"
+        return cell(figure["giga"], figure["increase_percent"]) + (" *" if figure["slip"] else "  ")
+
+    lines = [
+        [
+            row["size"],
+            row["encoding"],
+            printed(row),
+            cell(row["paper"] / 1e9, row["paper_increase_percent"]),
+            cell(row["true"] / 1e9, row["true_increase_percent"], digits=1),
+        ]
+        for row in rows
+    ]
+    header = [
+        "size",
+        "encoding",
+        "printed in the paper  ",
+        "as the paper counts",
+        f"true, batch {batch_size}",
+    ]
+    for line in table(header, lines, left=2):
+        say(line)
+    say()
+    say("G: 1e9 multiply-adds of a forward pass, per image. In brackets: more than absolute positions.")
+    say("As the paper counts: without the matrix exponential. True: with it, made once a batch.")
+    if any(row["printed"] and row["printed"]["slip"] for row in rows):
+        say("* a slip of the paper: its own formula gives the figure to the right.")

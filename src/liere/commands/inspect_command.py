@@ -1,0 +1,115 @@
+"""`liere inspect`: what a model's position encoding does."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from liere.commands.arguments import add_input_arguments, model_input
+from liere.commands.output import say, table
+from liere.presets import SIZES
+
+if TYPE_CHECKING:
+    from liere.evaluation.inspection import Inspection
+    from liere.vit import VisionTransformer
+
+__all__ = ["HELP", "add_arguments", "run"]
+
+HELP = "show what a model's position encoding does, in numbers and a picture"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help=f"a size ({', '.join(SIZES)}) at its initialisation, or a file of weights (.pt, .ckpt, .safetensors): "
+        "of the published code, or a state dict of this library together with --size",
+    )
+    parser.add_argument("--encoding", default="liere8", help="name of the encoding (default: liere8)")
+    parser.add_argument("--size", help="size of the model that a file of this library's weights belongs to")
+    parser.add_argument("--out", type=Path, default=Path("liere-inspect"), help="folder (default: ./liere-inspect)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of weights and inputs (default: 0)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table, and draw nothing")
+    add_input_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Inspect, print and draw."""
+    import torch
+
+    from liere.evaluation.inspection import inspect_model
+
+    torch.manual_seed(args.seed)
+    model = _load(args)
+    numbers = inspect_model(model, seed=args.seed)
+    if args.json:
+        say(json.dumps(numbers.as_dict(), indent=1))
+        return
+    _print(numbers)
+    from liere.evaluation.inspection_figure import draw_inspection
+
+    picture = args.out / "inspect.png"
+    draw_inspection(model, numbers, f"{Path(args.model).name}, {args.encoding}", picture)
+    (args.out / "inspect.json").write_text(json.dumps(numbers.as_dict(), indent=1) + "\n")
+    say()
+    say(f"wrote {picture} and {args.out / 'inspect.json'}")
+
+
+def _load(args: argparse.Namespace) -> VisionTransformer:
+    from liere.integrations.reference import from_reference, is_reference
+    from liere.presets import create_model
+
+    given = model_input(args)
+    path = Path(args.model)
+    if args.model in SIZES or not (path.suffix or path.exists()):
+        return create_model(args.model, encoding=args.encoding, **given)
+    from liere.integrations.weights import load_weights
+
+    weights = load_weights(path)
+    if is_reference(weights):
+        shape = {name: given[name] for name in ("image_size", "patch_size")}
+        return from_reference(weights, encoding=args.encoding, **shape)
+    if args.size is None:
+        raise ValueError(f"{path} is not of the published code: name the size of the model it belongs to with --size")
+    model = create_model(args.size, encoding=args.encoding, **given)
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ValueError(f"{path} does not fit --size {args.size} --encoding {args.encoding}: {error}") from None
+    return model
+
+
+def _print(numbers: Inspection) -> None:
+    share = 100 * numbers.encoding_parameters / numbers.parameters
+    say(f"{numbers.encoding}: {numbers.encoding_parameters:,} of {numbers.parameters:,} parameters ({share:.2f} %)")
+    say(f"rotates {numbers.rotated_dims} of the {numbers.head_dim} dimensions of a head")
+    say()
+    header = ["layer", "angles", "commutator", "relativity error", "|grad generators|", "|grad qkv|"]
+    rows = [
+        [
+            str(index),
+            "-" if layer.angles is None else _range([angle for axis in layer.angles for angle in axis]),
+            "-" if layer.commutator is None else f"{statistics.fmean(layer.commutator):.3f}",
+            "-" if layer.relativity is None else f"{layer.relativity:.1e}",
+            "-" if layer.generator_gradient is None else f"{layer.generator_gradient:.2e}",
+            f"{layer.qkv_gradient:.2e}",
+        ]
+        for index, layer in enumerate(numbers.layers)
+    ]
+    for line in table(header, rows):
+        say(line)
+    say()
+    say("angles: least / median / greatest turn of a plane across the training grid, in radians")
+    if any(layer.generator_gradient == 0 for layer in numbers.layers):
+        say("warning: the generators of some layers get no gradient")
+
+
+def _range(angles: list[Any]) -> str:
+    turning = [angle for angle in angles if angle > 0]
+    if not turning:
+        return "0"
+    return f"{min(turning):.2g} / {statistics.median(turning):.2g} / {max(turning):.3g}"

@@ -1,0 +1,39 @@
+"""What commands write to the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+__all__ = ["say", "table"]
+
+
+def say(line: str = "") -> None:
+    """Write a line to standard output, at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> list[str]:
+    """Return the lines of a table; the first `left` columns are aligned to the left, the others to the right.
+
+    Example:
+        >>> for line in table(["size", "cost"], [["small", "1.5"], ["large", "20.0"]]):
+        ...     print(line)
+        size   cost
+        -----------
+        small   1.5
+        large  20.0
+    """
+    widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [
+            cell.ljust(width) if column < left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        ]
+        return "  ".join(padded).rstrip()
+
+    head = line(header)
+    rule = "-" * max(len(head), *(len(line(row)) for row in rows)) if rows else "-" * len(head)
+    return [head, rule, *map(line, rows)]

@@ -1,0 +1,88 @@
+"""Learned absolute positions: one vector a token, added at the start."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from liere.encodings.contract import PositionEncoding, TransformerShape
+from liere.shapes import Float
+
+__all__ = ["Absolute"]
+
+INTERPOLATION = {1: "linear", 2: "bicubic", 3: "trilinear"}
+
+
+class Absolute(PositionEncoding):
+    """Add a learned vector to every token, prefix tokens included; interpolate it to other grids.
+
+    Args:
+        grid: Tokens on each axis at the training resolution.
+        dim: Width of a token.
+        num_prefix_tokens: Tokens before the grid's; they have vectors of their own, as in DeiT.
+        init_std: Standard deviation at the start: 0.02 as in timm, 1 in the published LieRE code.
+
+    Example:
+        >>> encoding = Absolute((2, 2), 8, num_prefix_tokens=1)
+        >>> encoding.embed(torch.zeros(1, 10, 8), torch.zeros(9, 2), grid=(3, 3)).shape
+        torch.Size([1, 10, 8])
+    """
+
+    name = "absolute"
+
+    def __init__(self, grid: tuple[int, ...], dim: int, *, num_prefix_tokens: int = 0, init_std: float = 0.02) -> None:
+        super().__init__()
+        if init_std < 0:
+            raise ValueError(f"init_std must not be negative, got {init_std}: use 0.02 (timm) or 1 (published code)")
+        self.grid = tuple(grid)
+        self.num_prefix_tokens = num_prefix_tokens
+        self.init_std = init_std
+        self.embedding = nn.Parameter(torch.empty(1, num_prefix_tokens + math.prod(grid), dim))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the vectors anew."""
+        nn.init.normal_(self.embedding, std=self.init_std)
+
+    @classmethod
+    def build(cls, shape: TransformerShape, *, init_std: float = 0.02) -> PositionEncoding:
+        """Make it for a transformer."""
+        return cls(shape.grid, shape.dim, num_prefix_tokens=shape.num_prefix_tokens, init_std=init_std)
+
+    def check_fit(self, shape: TransformerShape) -> None:
+        """Raise `ValueError` if the grid, the width or the number of prefix tokens differ."""
+        mine = self.grid, self.num_prefix_tokens, self.embedding.shape[-1]
+        theirs = shape.grid, shape.num_prefix_tokens, shape.dim
+        if mine != theirs:
+            raise ValueError(
+                f"encoding was built for (grid, num_prefix_tokens, dim) = {mine}, but the model has {theirs}"
+            )
+
+    def embed(
+        self,
+        tokens: Float[Tensor, "batch tokens dim"],
+        positions: Float[Tensor, "patches ndim"],
+        grid: tuple[int, ...],
+    ) -> Float[Tensor, "batch tokens dim"]:
+        """Add the vectors, interpolated where the grid is not the one in training."""
+        return tokens + self._resized(tuple(grid)).to(tokens.dtype)
+
+    def _resized(self, grid: tuple[int, ...]) -> Tensor:
+        if grid == self.grid:
+            return self.embedding
+        if len(grid) not in INTERPOLATION:
+            raise ValueError(
+                f"absolute positions of {len(grid)} axes cannot be interpolated from {self.grid} to {grid}: "
+                "use inputs of the training size, or a rotary encoding"
+            )
+        prefix, cells = self.embedding.split([self.num_prefix_tokens, math.prod(self.grid)], dim=1)
+        cells = cells.mT.unflatten(-1, self.grid)
+        cells = F.interpolate(cells, size=grid, mode=INTERPOLATION[len(grid)], align_corners=False)
+        return torch.cat([prefix, cells.flatten(2).mT], dim=1)
+
+    def extra_repr(self) -> str:
+        """Show the dimensions."""
+        return f"grid={self.grid}, dim={self.embedding.shape[-1]}, init_std={self.init_std}"

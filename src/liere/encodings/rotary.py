@@ -1,0 +1,152 @@
+"""Encodings that rotate queries and keys: `R(p) = exp(sum_d p_d A_d)` for some generators `A_d`."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+from torch import Tensor
+
+from liere.encodings.contract import PositionEncoding, TransformerShape
+from liere.generators import write_positions
+from liere.positions import check_positions
+from liere.rotations import apply_rotations, exp_skew
+from liere.shapes import Float, Real
+
+__all__ = ["RotaryEncoding"]
+
+
+class RotaryEncoding(PositionEncoding):
+    """Base of the rotary encodings. A subclass says what the generators are: `skew_generators`.
+
+    Args:
+        ndim: Number of position axes.
+        head_dim: Width of a head.
+        block_size: Size of the diagonal blocks of a generator.
+        num_blocks: Number of blocks; dimensions beyond them are not rotated.
+        num_heads: Heads of a layer; rotations for one head serve any number of heads.
+        depth: Number of layers.
+        share_heads: Whether all heads of a layer have the same generators.
+        share_layers: Whether all layers have the same generators.
+    """
+
+    def __init__(
+        self,
+        ndim: int,
+        head_dim: int,
+        *,
+        block_size: int,
+        num_blocks: int,
+        num_heads: int = 1,
+        depth: int = 1,
+        share_heads: bool = False,
+        share_layers: bool = False,
+    ) -> None:
+        super().__init__()
+        for argument, value in {"ndim": ndim, "num_heads": num_heads, "depth": depth}.items():
+            if value < 1:
+                raise ValueError(f"{argument} must be at least 1, got {value}")
+        self.ndim = ndim
+        self.head_dim = head_dim
+        self.block_size = block_size
+        self.num_blocks = num_blocks
+        self.num_heads = num_heads
+        self.depth = depth
+        self.share_heads = share_heads
+        self.share_layers = share_layers
+
+    def skew_generators(self, layer: int = 0) -> Float[Tensor, "ndim heads blocks b b"]:
+        """Return the generators of a layer, in fp32 at least; `heads` is 1 where heads share them."""
+        raise NotImplementedError
+
+    def rotations(
+        self, positions: Real[Tensor, "*batch tokens ndim"], layer: int = 0
+    ) -> Float[Tensor, "*batch num_heads tokens blocks b b"]:
+        """Return the rotation of every head, token and block in a layer, in fp32 or fp64.
+
+        Where heads share generators the result is an expanded view.
+
+        Raises:
+            TypeError: If positions are no tensor of real numbers.
+            ValueError: If positions have the wrong number of axes or are not finite, or on an unknown layer.
+        """
+        check_positions(positions, self.ndim)
+        return self._expand(self._rotations(positions, layer))
+
+    def forward(
+        self,
+        q: Float[Tensor, "*batch q_heads q_tokens head_dim"],
+        k: Float[Tensor, "*batch k_heads k_tokens head_dim"],
+        positions: Real[Tensor, "*pos_batch q_positions ndim"],
+        k_positions: Real[Tensor, "*k_pos_batch k_positions ndim"] | None = None,
+        *,
+        layer: int = 0,
+        num_prefix_tokens: int = 0,
+        k_num_prefix_tokens: int | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Rotate queries and keys by their positions; any attention may follow.
+
+        Args:
+            q: Queries.
+            k: Keys.
+            positions: Positions of the queries, for the whole batch or one set for each member.
+            k_positions: Positions of the keys, for cross-attention; by default those of the queries.
+            layer: Which layer's generators to use.
+            num_prefix_tokens: Leading tokens without a position (CLS, registers), left as they are.
+            k_num_prefix_tokens: The same for the keys; by default as for the queries.
+
+        Returns:
+            The rotated queries and keys.
+        """
+        check_positions(positions, self.ndim)
+        for name, x in {"q": q, "k": k}.items():
+            if x.shape[-1] != self.head_dim:
+                raise ValueError(f"{name} has head_dim {x.shape[-1]}, but this encoding was built for {self.head_dim}")
+        rotations = k_rotations = self._rotations(positions, layer)
+        if k_positions is not None:
+            check_positions(k_positions, self.ndim, name="k_positions")
+            k_rotations = self._rotations(k_positions, layer)
+        if k_num_prefix_tokens is None:
+            k_num_prefix_tokens = num_prefix_tokens
+        return (
+            apply_rotations(q, rotations, num_prefix_tokens=num_prefix_tokens),
+            apply_rotations(k, k_rotations, num_prefix_tokens=k_num_prefix_tokens),
+        )
+
+    def layer_rotations(self, positions: Float[Tensor, "*batch tokens ndim"], depth: int) -> tuple[Tensor | None, ...]:
+        """Return each layer's own rotations; layers that share generators share the tensor."""
+        check_positions(positions, self.ndim)
+        if self.share_layers:
+            return (self._rotations(positions, 0),) * depth
+        return tuple(self._rotations(positions, layer) for layer in range(depth))
+
+    def check_fit(self, shape: TransformerShape) -> None:
+        """Raise `ValueError` if axes, head width, number of heads or of layers differ."""
+        for argument, mine, theirs, serves_any in [
+            ("ndim", self.ndim, shape.ndim, False),
+            ("head_dim", self.head_dim, shape.head_dim, False),
+            ("num_heads", self.num_heads, shape.num_heads, self.num_heads == 1 or self.share_heads),
+            ("depth", self.depth, shape.depth, self.share_layers),
+        ]:
+            if mine != theirs and not serves_any:
+                raise ValueError(
+                    f"encoding was built with {argument}={mine}, but the model has {theirs}: "
+                    f"build it with {argument}={theirs}"
+                )
+
+    def extra_repr(self) -> str:
+        """Show the dimensions."""
+        fields = "ndim", "head_dim", "num_heads", "depth", "block_size", "share_heads", "share_layers"
+        return ", ".join(f"{field}={getattr(self, field)}" for field in fields)
+
+    def _rotations(self, positions: Tensor, layer: int) -> Tensor:
+        if not 0 <= layer < self.depth and not self.share_layers:
+            raise ValueError(f"layer must be between 0 and {self.depth - 1}, got {layer}: build with a larger depth")
+        dtypes = [positions.dtype, torch.float32, *(p.dtype for p in self.parameters())]
+        dtype = functools.reduce(torch.promote_types, dtypes)
+        generators = self.skew_generators(layer).to(positions.device, dtype)
+        return exp_skew(write_positions(positions.to(dtype), generators))
+
+    def _expand(self, rotations: Tensor) -> Tensor:
+        heads = -5
+        return rotations.expand(*rotations.shape[:heads], self.num_heads, *rotations.shape[heads + 1 :])

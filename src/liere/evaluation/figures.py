@@ -1,0 +1,68 @@
+"""Pictures: matplotlib figures, drawn without a display."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+__all__ = ["canvas", "encoding_colour", "encoding_label"]
+
+INK, MUTED, GRID = "#1f2430", "#6b7280", "#e5e7eb"
+COLOURS = {
+    "absolute": "#8d99ae",
+    "visionllama": "#4ba3a5",
+    "rope_mixed": "#e09f3e",
+    "liere8": "#5a55d6",
+    "liere": "#d1495b",
+}
+LABELS = {
+    "absolute": "absolute",
+    "visionllama": "VisionLLaMA",
+    "rope_mixed": "RoPE-Mixed",
+    "liere8": "LieRE$_8$",
+    "liere": "LieRE (dense)",
+}
+STYLE: Any = {
+    "font.size": 10,
+    "font.family": "DejaVu Sans",
+    "axes.edgecolor": GRID,
+    "axes.labelcolor": MUTED,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlecolor": INK,
+    "axes.titlesize": 11,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+}
+
+
+def encoding_colour(name: str) -> str:
+    """Return the colour that stands for an encoding in every picture."""
+    return COLOURS.get(name, COLOURS["liere8"])
+
+
+def encoding_label(name: str) -> str:
+    """Return an encoding's name as a reader writes it."""
+    return LABELS.get(name, name)
+
+
+@contextmanager
+def canvas(path: Path, rows: int, columns: int, *, cell: tuple[float, float], **options: Any) -> Iterator[Any]:
+    """Yield a grid of axes, then save the figure to `path`.
+
+    Raises:
+        ImportError: Where matplotlib is not installed, with the command that installs it.
+    """
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("pictures need matplotlib: pip install 'liere[plot]'") from None
+    with rc_context(STYLE):
+        figure = Figure(figsize=(cell[0] * columns, cell[1] * rows), layout="constrained")
+        yield figure, figure.subplots(rows, columns, squeeze=False, **options)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=150, facecolor="white")

@@ -1,0 +1,175 @@
+"""How many multiply-adds a model needs, by formula from its dimensions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from liere.encodings import RotaryEncoding, TransformerShape, create_encoding
+from liere.encodings.liere import LieRE
+from liere.presets import ViTSize
+from liere.rotations import exp_products
+from liere.vit import grid_shape
+
+__all__ = ["PAPER", "FlopCount", "PaperFigure", "count_flops", "paper_figure"]
+
+
+@dataclass(frozen=True)
+class FlopCount:
+    """Multiply-adds of one forward pass, per image. GELU, softmax and residuals count nothing, as in the paper."""
+
+    patch_embedding: int
+    projections: int
+    """Queries, keys, values and attention outputs."""
+    attention: int
+    """Scores and weighted sums."""
+    mlp: int
+    head: int
+    norms: int
+    """Five for each normalised element."""
+    paper_rotate: int
+    """Rotating queries and keys as the paper counts it: all tokens, learned rotations only."""
+    rotate: int
+    """Rotating queries and keys: tokens with a position."""
+    exponential: float
+    """Making the rotations, once a batch, divided by the batch size."""
+
+    @property
+    def backbone(self) -> int:
+        """All that does not depend on the encoding."""
+        return self.patch_embedding + self.projections + self.attention + self.mlp + self.head + self.norms
+
+    @property
+    def paper(self) -> int:
+        """The paper's count."""
+        return self.backbone + self.paper_rotate
+
+    @property
+    def true(self) -> float:
+        """The whole cost."""
+        return self.backbone + self.rotate + self.exponential
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return parts and totals."""
+        return asdict(self) | {"backbone": self.backbone, "paper": self.paper, "true": self.true}
+
+
+def count_flops(
+    size: ViTSize,
+    encoding: str,
+    *,
+    image_size: tuple[int, ...],
+    patch_size: tuple[int, ...],
+    num_classes: int,
+    in_channels: int = 3,
+    num_prefix_tokens: int = 1,
+    batch_size: int = 1,
+    exp_norm: float | None = None,
+    **encoding_options: Any,
+) -> FlopCount:
+    """Count the multiply-adds of a model at its training resolution.
+
+    Args:
+        size: Dimensions of the transformer.
+        encoding: Name of the encoding.
+        image_size: Input size on each axis.
+        patch_size: Patch size on each axis.
+        num_classes: Number of logits.
+        in_channels: Channels of the input.
+        num_prefix_tokens: CLS and register tokens.
+        batch_size: Images that share one computation of the rotations.
+        exp_norm: Largest norm of the matrices to exponentiate, which decides how often they are squared; by default
+            the one expected at initialisation.
+        **encoding_options: Options of the encoding.
+
+    Example:
+        >>> from liere.presets import SIZES
+        >>> cifar = {"image_size": (32, 32), "patch_size": (4, 4), "num_classes": 100}
+        >>> f"{count_flops(SIZES['vit_base'], 'absolute', **cifar).paper / 1e9:.3f} G"
+        '5.607 G'
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    shape = TransformerShape(grid_shape(image_size, patch_size), size.dim, size.heads, size.depth, num_prefix_tokens)
+    with torch.device("meta"):  # dimensions only, no memory
+        rope = create_encoding(encoding, shape, **encoding_options)
+    tokens, dim, depth = shape.num_tokens, size.dim, size.depth
+    rotate = exponential = paper_rotate = 0
+    if isinstance(rope, RotaryEncoding):
+        b = rope.block_size
+        blocks = size.heads * rope.num_blocks * depth
+        rotate = 2 * shape.num_patches * blocks * b**2
+        # The paper counts products with learned matrices, and VisionLLaMA's elementwise rotation as nothing.
+        paper_rotate = 2 * tokens * blocks * b**2 if isinstance(rope, LieRE) else 0
+        distinct_heads = 1 if rope.share_heads else size.heads
+        distinct_layers = 1 if rope.share_layers else depth
+        matrices = distinct_layers * distinct_heads * shape.num_patches * rope.num_blocks
+        norm = _expected_norm(rope, shape.grid) if exp_norm is None else exp_norm
+        exponential = matrices * (exp_products(norm, b) * b**3 + shape.ndim * b**2)
+    return FlopCount(
+        patch_embedding=shape.num_patches * in_channels * math.prod(patch_size) * dim,
+        projections=depth * tokens * 4 * dim**2,
+        attention=depth * 2 * tokens**2 * dim,
+        mlp=depth * 2 * tokens * dim * size.mlp_dim,
+        head=dim * num_classes,
+        norms=5 * dim * (2 * depth * tokens + 1),
+        paper_rotate=paper_rotate,
+        rotate=rotate,
+        exponential=exponential / batch_size,
+    )
+
+
+def _expected_norm(rope: RotaryEncoding, grid: tuple[int, ...]) -> float:
+    """Return the root mean square, over initialisations, of the norm that `exp_skew` scales by at the far corner."""
+    if not isinstance(rope, LieRE):
+        return 1.0
+    b = rope.block_size
+    reach = sum(n > 1 for n in grid)  # the far corner is 1 on every axis that has more than one token
+    mean, variance = rope.init_scale / 2, rope.init_scale**2 / 12
+    entry = reach**2 * mean**2 + reach * variance
+    return math.sqrt(b * (b - 1) / 2 * entry)
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """A cell of the paper's FLOPs table: giga-multiply-adds, and per cent more than absolute positions."""
+
+    giga: float
+    increase: float | None = None
+
+    def is_slip(self, giga: float, absolute_giga: float) -> bool:
+        """Return whether the printed cell differs from the computed one by more than its rounding explains."""
+        if abs(self.giga - giga) > 0.0006:
+            return True
+        increase = 100 * (giga / absolute_giga - 1)
+        rounding = 100 * 0.001 / absolute_giga  # the paper computed it from rounded figures
+        return self.increase is not None and abs(self.increase - increase) > rounding
+
+
+# The FLOPs table of the paper: CIFAR-100 input (32 x 32, patch 4, 100 classes, CLS).
+PAPER = {
+    ("vit_tiny", "absolute"): PaperFigure(0.963),
+    ("vit_base", "absolute"): PaperFigure(5.607),
+    ("vit_large", "absolute"): PaperFigure(19.856),
+    ("vit_tiny", "visionllama"): PaperFigure(0.963, 0.001),
+    ("vit_base", "visionllama"): PaperFigure(5.607, 0.002),
+    ("vit_large", "visionllama"): PaperFigure(19.856, 0.000),
+    ("vit_tiny", "rope_mixed"): PaperFigure(0.964, 0.104),
+    ("vit_base", "rope_mixed"): PaperFigure(5.609, 0.036),
+    ("vit_large", "rope_mixed"): PaperFigure(19.863, 0.035),
+    ("vit_tiny", "liere8"): PaperFigure(0.968, 0.519),
+    ("vit_base", "liere8"): PaperFigure(5.617, 0.178),
+    ("vit_large", "liere8"): PaperFigure(19.882, 0.065),
+    ("vit_tiny", "liere64"): PaperFigure(0.970, 0.727),
+    ("vit_base", "liere64"): PaperFigure(5.684, 1.375),
+    ("vit_large", "liere64"): PaperFigure(20.061, 1.033),
+}
+PAPER_INPUT = {"image_size": (32, 32), "patch_size": (4, 4), "num_classes": 100, "in_channels": 3}
+
+
+def paper_figure(name: str, encoding: str, model_input: dict[str, Any]) -> PaperFigure | None:
+    """Return what the paper prints for a size, an encoding and an input, if it does."""
+    return PAPER.get((name, encoding)) if model_input == PAPER_INPUT else None

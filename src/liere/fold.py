@@ -1,0 +1,97 @@
+"""The one-dimensional theorem: on one axis, LieRE is RoPE in another basis of the head."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from liere.encodings.rotary import RotaryEncoding
+from liere.generators import rotation_planes
+from liere.shapes import Float
+
+__all__ = ["FoldedRoPE", "fold_1d"]
+
+
+class FoldedRoPE(NamedTuple):
+    """Query and key projections for plain RoPE, and its frequencies."""
+
+    q_weight: Tensor  # [heads * head_dim, dim]
+    k_weight: Tensor  # [heads * head_dim, dim]
+    q_bias: Tensor | None  # [heads * head_dim]
+    k_bias: Tensor | None  # [heads * head_dim]
+    frequencies: Tensor  # [heads, head_dim // 2]
+
+
+def fold_1d(
+    rope: RotaryEncoding,
+    q_weight: Float[Tensor, "rows dim"],
+    k_weight: Float[Tensor, "rows dim"],
+    q_bias: Float[Tensor, "rows"] | None = None,
+    k_bias: Float[Tensor, "rows"] | None = None,
+    *,
+    layer: int = 0,
+) -> FoldedRoPE:
+    """Turn a 1-D LieRE attention layer into plain RoPE with the same attention scores.
+
+    On one axis `R(t) = exp(t A) = S.mT exp(t L) S` with an orthogonal `S` that does not depend on the position, and
+    `L` made of 2x2 blocks. Scores do not change if `S` moves into the query and key projections.
+
+    The result is RoPE on interleaved pairs: dimensions `2i` and `2i + 1` of a head turn by `[[cos, -sin], [sin, cos]]`
+    of the angle `position * frequencies[head, i]`. Dimensions that are not rotated have frequency 0. Normalising
+    queries or keys after their projection stands between the two and cannot be folded.
+
+    Args:
+        rope: A rotary encoding with `ndim=1`.
+        q_weight: Weight of the query projection, as in `nn.Linear`, head by head.
+        k_weight: Weight of the key projection.
+        q_bias: Bias of the query projection.
+        k_bias: Bias of the key projection.
+        layer: Which layer's generators to fold.
+
+    Returns:
+        The new weights and biases, and the frequencies.
+
+    Raises:
+        ValueError: If the encoding has more than one axis or the weights do not fit its heads.
+
+    Example:
+        >>> from liere import LieRE
+        >>> rope = LieRE(1, 16, num_heads=4, block_size=16)
+        >>> folded = fold_1d(rope, torch.randn(64, 64), torch.randn(64, 64))
+        >>> folded.frequencies.shape
+        torch.Size([4, 8])
+    """
+    if rope.ndim != 1:
+        raise ValueError(f"rope has ndim={rope.ndim}: generators of several axes share no basis, only ndim=1 folds")
+    basis, frequencies = _head_basis(rope, layer)
+
+    def fold(name: str, parameter: Tensor) -> Tensor:
+        rows = basis.shape[0] * rope.head_dim if basis.shape[0] > 1 else rope.head_dim
+        heads = parameter.shape[0] // rope.head_dim
+        if parameter.shape[0] % rope.head_dim or (basis.shape[0] > 1 and parameter.shape[0] != rows):
+            raise ValueError(
+                f"{name} has {parameter.shape[0]} rows, but {rope.num_heads} heads of {rope.head_dim} need "
+                f"{rope.num_heads * rope.head_dim}"
+            )
+        by_head = parameter.detach().to(torch.float64).unflatten(0, (heads, rope.head_dim))
+        folded = torch.einsum("hij,hj...->hi...", basis.expand(heads, -1, -1), by_head)
+        return folded.flatten(0, 1).to(parameter.dtype)
+
+    return FoldedRoPE(
+        fold("q_weight", q_weight),
+        fold("k_weight", k_weight),
+        None if q_bias is None else fold("q_bias", q_bias),
+        None if k_bias is None else fold("k_bias", k_bias),
+        frequencies.expand(rope.num_heads, -1).to(q_weight.dtype),
+    )
+
+
+def _head_basis(rope: RotaryEncoding, layer: int) -> tuple[Tensor, Tensor]:
+    """Return for each head an orthogonal basis of turning pairs, then fixed dimensions, and the frequencies."""
+    generators = rope.skew_generators(layer)[0].to(torch.float64)  # [heads, blocks, b, b]
+    dense = torch.stack([torch.block_diag(*head) for head in generators.unbind(0)])
+    rest = rope.head_dim - dense.shape[-1]
+    planes = rotation_planes(torch.nn.functional.pad(dense, (0, rest, 0, rest)))
+    return planes.basis, planes.angles

@@ -1,0 +1,1 @@
+"""Weights and models of other code."""

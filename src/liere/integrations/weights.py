@@ -1,0 +1,36 @@
+"""Files of weights, read without executing code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+__all__ = ["load_weights"]
+
+
+def load_weights(path: Path) -> dict[str, Tensor]:
+    """Read a state dict from a `.safetensors` file, or from a torch file: a state dict or a Lightning checkpoint.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ImportError: If it needs safetensors, which is not installed.
+        ValueError: If it holds anything but tensors by name.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"no file of weights at {path}")
+    if path.suffix == ".safetensors":
+        try:
+            from safetensors.torch import load_file
+        except ImportError:
+            raise ImportError(f"{path} needs safetensors: pip install 'liere[hub]'") from None
+        return dict(load_file(path))
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise ValueError(f"{path} is not a file of weights that can be read without executing code: {error}") from error
+    weights = content.get("state_dict", content) if isinstance(content, dict) else content
+    if not isinstance(weights, dict) or not all(isinstance(value, Tensor) for value in weights.values()):
+        raise ValueError(f"{path} does not hold a state dict: save model.state_dict()")
+    return weights

@@ -1,0 +1,121 @@
+"""Positions of tokens: regular grids, and the checks on positions of any origin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from liere.errors import suggest
+from liere.shapes import Float
+from liere.tracing import values_are_visible
+
+__all__ = ["Policy", "check_policy", "check_positions", "grid_positions"]
+
+Policy = Literal["extend", "rescale", "reference"]
+
+
+def grid_positions(
+    shape: Sequence[int],
+    *,
+    reference_shape: Sequence[int] | None = None,
+    policy: Policy = "extend",
+    device: torch.device | str | None = None,
+    dtype: torch.dtype | None = None,
+) -> Float[Tensor, "tokens ndim"]:
+    """Return the position of every cell of a grid, in the order of a flattened tensor of that shape.
+
+    The training grid spans [0, 1] on each axis. The policy says what happens on other grids:
+
+    - `extend`: neighbours keep the distance `1 / (n_ref - 1)` of the training grid; more tokens reach further.
+    - `rescale`: the range stays [0, 1]; more tokens are closer together.
+    - `reference`: what the published code does, `linspace(0, n / n_ref, n)`. The distance between neighbours
+      drifts with the resolution; use it to match that code.
+
+    Args:
+        shape: Number of tokens on each axis, in the order of the input tensor (time, rows, columns).
+        reference_shape: Number of tokens on each axis in training; by default `shape` itself.
+        policy: `"extend"`, `"rescale"` or `"reference"`.
+        device: Device of the result.
+        dtype: Floating-point type of the result; by default torch's default type.
+
+    Returns:
+        Positions of shape `[prod(shape), len(shape)]`.
+
+    Raises:
+        ValueError: If a shape is empty or not positive, if the shapes differ in length, or on an unknown policy.
+
+    Example:
+        >>> grid_positions((2, 3))
+        tensor([[0.0000, 0.0000],
+                [0.0000, 0.5000],
+                [0.0000, 1.0000],
+                [1.0000, 0.0000],
+                [1.0000, 0.5000],
+                [1.0000, 1.0000]])
+        >>> grid_positions((5,), reference_shape=(3,)).flatten()
+        tensor([0.0000, 0.5000, 1.0000, 1.5000, 2.0000])
+        >>> grid_positions((5,), reference_shape=(3,), policy="rescale").flatten()
+        tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
+    """
+    check_policy(policy)
+    shape = _check_shape("shape", shape)
+    reference_shape = shape if reference_shape is None else _check_shape("reference_shape", reference_shape)
+    if len(shape) != len(reference_shape):
+        raise ValueError(
+            f"reference_shape has {len(reference_shape)} axes {reference_shape}, but shape has {len(shape)} "
+            f"{shape}: give both one entry an axis"
+        )
+
+    def axis(n: int, n_ref: int) -> Tensor:
+        if policy == "reference":
+            return torch.linspace(0, n / n_ref, n, device=device, dtype=dtype)
+        steps = (n_ref if policy == "extend" else n) - 1
+        index = torch.arange(n, device=device, dtype=dtype or torch.get_default_dtype())
+        return index / max(steps, 1)
+
+    axes = [axis(n, n_ref) for n, n_ref in zip(shape, reference_shape, strict=True)]
+    return torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1).flatten(0, -2)
+
+
+def check_policy(policy: str) -> None:
+    """Raise `ValueError` unless `policy` is one that `grid_positions` knows."""
+    if policy not in get_args(Policy):
+        raise ValueError(f"unknown position policy {policy!r}: {suggest(str(policy), get_args(Policy))}")
+
+
+def check_positions(positions: Tensor, ndim: int, *, name: str = "positions") -> None:
+    """Raise unless `positions` is a real tensor `[*batch, tokens, ndim]` of finite numbers.
+
+    Finiteness is checked for CPU tensors in eager mode only: elsewhere it would wait for the device or break a trace.
+    """
+    if not isinstance(positions, Tensor):
+        raise TypeError(
+            f"{name} must be a tensor of shape [*batch, tokens, {ndim}], got {type(positions).__name__}: "
+            f"convert it with torch.as_tensor"
+        )
+    if positions.is_complex() or positions.dtype == torch.bool:
+        raise TypeError(f"{name} must hold real numbers, got dtype {positions.dtype}: convert them to floats")
+    if positions.ndim < 2 or positions.shape[-1] != ndim:
+        raise ValueError(
+            f"{name} has shape {list(positions.shape)}, but this encoding has {ndim} axes and needs "
+            f"[*batch, tokens, {ndim}]: give one coordinate an axis, or build the encoding with another ndim"
+        )
+    if positions.device.type == "cpu" and values_are_visible(positions) and not positions.isfinite().all():
+        bad = (~positions.isfinite()).nonzero()[0].tolist()
+        raise ValueError(
+            f"{name}{bad} is {positions[tuple(bad)].item()}: positions must be finite; "
+            "mask padded tokens by giving them position 0"
+        )
+
+
+def _check_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
+    try:
+        result = tuple(int(n) for n in shape)
+    except TypeError:
+        raise TypeError(f"{name} must be a sequence of ints, got {shape!r}: write ({shape!r},) for one axis") from None
+    if not result or any(n < 1 for n in result):
+        raise ValueError(f"{name} must have at least one axis, each with at least one token, got {tuple(shape)}")
+    return result

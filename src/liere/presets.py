@@ -1,0 +1,162 @@
+"""The sizes of the vision transformer, and the function that makes one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from liere.encodings import PositionEncoding, TransformerShape, create_encoding
+from liere.errors import suggest
+from liere.positions import Policy
+from liere.vit import VisionTransformer, grid_shape
+
+__all__ = ["SIZES", "ViTSize", "create_model", "image_and_patch"]
+
+
+class ViTSize(NamedTuple):
+    """Dimensions of a transformer."""
+
+    dim: int
+    depth: int
+    heads: int
+    mlp_dim: int
+
+
+SIZES = {
+    "vit_tiny": ViTSize(384, 12, 6, 768),
+    "vit_small": ViTSize(384, 12, 6, 1536),
+    "vit_base": ViTSize(768, 12, 12, 3072),
+    "vit_large": ViTSize(1024, 24, 16, 4096),
+    "vit_huge": ViTSize(1280, 32, 16, 5120),
+}
+
+
+def create_model(
+    size: str | None = None,
+    *,
+    encoding: str | PositionEncoding,
+    image_size: int | Sequence[int],
+    patch_size: int | Sequence[int],
+    num_classes: int,
+    in_channels: int = 3,
+    pool: str = "cls",
+    num_registers: int = 0,
+    dropout: float = 0.0,
+    attn_dropout: float = 0.0,
+    drop_path: float = 0.0,
+    qk_norm: bool = False,
+    qkv_bias: bool = False,
+    position_policy: Policy = "extend",
+    dim: int | None = None,
+    depth: int | None = None,
+    heads: int | None = None,
+    mlp_dim: int | None = None,
+    **encoding_options: Any,
+) -> VisionTransformer:
+    """Make a vision transformer over inputs of any number of axes.
+
+    Args:
+        size: A name of `liere.presets.SIZES` (`"vit_tiny"` ... `"vit_huge"`), or None with all of `dim`, `depth`,
+            `heads` and `mlp_dim`; given beside a name, these override its dimensions.
+        encoding: A name (`liere.list_encodings()`) such as `"absolute"`, `"rope_mixed"`, `"liere"` (dense) or
+            `"liere8"`, or an encoding object.
+        image_size: An int for square 2-D images, or a tuple with one entry an axis.
+        patch_size: The same for a patch; an int means that size on every axis.
+        num_classes: Number of logits; 0 leaves out the classifier.
+        in_channels: Channels of the input.
+        pool: `"cls"` (a CLS token) or `"mean"` (no CLS token).
+        num_registers: Register tokens.
+        dropout: Dropout of the embedded tokens, attention outputs and MLPs.
+        attn_dropout: Dropout of the attention probabilities.
+        drop_path: Stochastic depth of the last layer, growing linearly from 0 in the first.
+        qk_norm: Whether to normalise queries and keys before they are rotated.
+        qkv_bias: Whether queries, keys and values have biases; those of the paper have none.
+        position_policy: How positions behave at other resolutions; see `liere.grid_positions`.
+        dim: Width of a token.
+        depth: Number of layers.
+        heads: Attention heads of a layer.
+        mlp_dim: Width of the MLPs.
+        **encoding_options: Options of the named encoding, such as `init_std` or `share_heads`.
+
+    Raises:
+        TypeError: On an unknown option, missing dimensions, or options beside an encoding object.
+        ValueError: On an unknown size or encoding, or dimensions that do not fit.
+
+    Example:
+        >>> import torch
+        >>> model = create_model("vit_tiny", encoding="liere8", image_size=32, patch_size=4, num_classes=10)
+        >>> model(torch.randn(1, 3, 32, 48)).shape
+        torch.Size([1, 10])
+    """
+    chosen = _dimensions(size, {"dim": dim, "depth": depth, "heads": heads, "mlp_dim": mlp_dim})
+    image, patch = image_and_patch(image_size, patch_size)
+    if isinstance(encoding, PositionEncoding):
+        if encoding_options:
+            raise TypeError(f"{_names(encoding_options)} cannot be given beside an encoding object: build it with them")
+    else:
+        prefix = num_registers + (pool == "cls")
+        shape = TransformerShape(grid_shape(image, patch), chosen.dim, chosen.heads, chosen.depth, prefix)
+        try:
+            encoding = create_encoding(encoding, shape, **encoding_options)
+        except TypeError as error:
+            raise _with_own_options(error, encoding_options) from None
+    return VisionTransformer(
+        encoding,
+        image_size=image,
+        patch_size=patch,
+        num_classes=num_classes,
+        in_channels=in_channels,
+        pool=pool,
+        num_registers=num_registers,
+        dropout=dropout,
+        attn_dropout=attn_dropout,
+        drop_path=drop_path,
+        qk_norm=qk_norm,
+        qkv_bias=qkv_bias,
+        position_policy=position_policy,
+        **chosen._asdict(),
+    )
+
+
+def image_and_patch(
+    image_size: int | Sequence[int], patch_size: int | Sequence[int]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return image and patch sizes with one entry an axis: an int image is 2-D, an int patch the same on every axis.
+
+    Example:
+        >>> image_and_patch(224, 16), image_and_patch((8, 32, 32), 2)
+        (((224, 224), (16, 16)), ((8, 32, 32), (2, 2, 2)))
+    """
+    image = (image_size,) * 2 if isinstance(image_size, int) else tuple(image_size)
+    return image, (patch_size,) * len(image) if isinstance(patch_size, int) else tuple(patch_size)
+
+
+def _dimensions(size: str | None, given: dict[str, int | None]) -> ViTSize:
+    named: dict[str, int] = {}
+    if size is not None:
+        if size not in SIZES:
+            raise ValueError(f"unknown size {size!r}: {suggest(str(size), SIZES)}")
+        named = SIZES[size]._asdict()
+    dimensions = named | {name: value for name, value in given.items() if value is not None}
+    missing = [name for name in ViTSize._fields if name not in dimensions]
+    if missing:
+        raise TypeError(f"without a size, create_model needs {_names(missing)}: give them, or one of {_names(SIZES)}")
+    for name, value in dimensions.items():
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    chosen = ViTSize(**dimensions)
+    if chosen.dim % chosen.heads:
+        raise ValueError(f"dim={chosen.dim} is not divisible by heads={chosen.heads}: choose another number of heads")
+    return chosen
+
+
+def _names(names: Any) -> str:
+    return ", ".join(map(repr, names))
+
+
+def _with_own_options(error: TypeError, options: dict[str, Any]) -> TypeError:
+    """Name the model's option where a misspelt one was taken for the encoding's."""
+    own = [name for name in inspect.signature(create_model).parameters if name != "encoding_options"]
+    hints = [f"create_model: {hint}" for hint in (suggest(name, own) for name in options) if "mean" in hint]
+    return TypeError("; ".join([str(error), *hints]))

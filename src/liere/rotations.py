@@ -1,0 +1,188 @@
+"""Rotations: the exponential of skew-symmetric matrices, and rotating queries and keys by it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import nullcontext
+
+import torch
+from torch import Tensor
+
+from liere.shapes import Float
+from liere.tracing import values_are_visible
+
+__all__ = ["apply_rotations", "exp_products", "exp_skew"]
+
+# The Taylor polynomial is used up to this norm, where the degree below makes its remainder less than an eps.
+TAYLOR_RADIUS = 0.5
+TAYLOR_DEGREE = {torch.float32: 8, torch.float64: 14}
+# Enough for norms up to 2**20; where norms cannot be looked at (tracing), every matrix pays for all of them.
+MAX_SQUARINGS = 21
+
+
+def exp_skew(X: Float[Tensor, "*batch b b"]) -> Float[Tensor, "*batch b b"]:
+    """Return the rotations `exp(X)` of skew-symmetric matrices.
+
+    Closed forms for 2x2 (cosine and sine) and 3x3 (Rodrigues), scaling and squaring of `exp(X) - I` for larger
+    ones. Computed in fp32, or fp64 for fp64 input, whatever the autocast state; half precision is cast back.
+    Differentiable, also twice; defined on skew matrices, so gradients are meaningful on that space only.
+
+    Args:
+        X: Skew-symmetric matrices.
+
+    Returns:
+        Rotation matrices of the shape and dtype of `X`.
+
+    Raises:
+        TypeError: If `X` is not a floating-point tensor.
+        ValueError: If `X` is not a batch of square matrices.
+
+    Example:
+        >>> exp_skew(torch.tensor([[0.0, math.pi / 2], [-math.pi / 2, 0.0]])).round(decimals=3)
+        tensor([[-0.,  1.],
+                [-1., -0.]])
+    """
+    if not isinstance(X, Tensor) or not X.is_floating_point():
+        kind = X.dtype if isinstance(X, Tensor) else type(X).__name__
+        raise TypeError(f"X must be a floating-point tensor of skew matrices, got {kind}: convert it with .float()")
+    if X.ndim < 2 or X.shape[-1] != X.shape[-2]:
+        raise ValueError(f"X has shape {list(X.shape)}: give skew-symmetric matrices [..., b, b]")
+    size = X.shape[-1]
+    with torch.autocast(X.device.type, enabled=False) if X.device.type != "meta" else nullcontext():
+        wide = X if X.dtype in TAYLOR_DEGREE else X.float()
+        closed_form: dict[int, Callable[[Tensor], Tensor]] = {1: torch.ones_like, 2: _exp_2x2, 3: _exp_3x3}
+        return closed_form.get(size, _exp_taylor)(wide).to(X.dtype)
+
+
+def exp_products(norm: float, size: int, dtype: torch.dtype = torch.float32) -> int:
+    """Return how many matrix products `exp_skew` makes for `size` x `size` matrices of this norm at most.
+
+    The norm is the one that `exp_skew` scales by: Frobenius, divided by sqrt(2).
+
+    Example:
+        >>> exp_products(262.0, 64), exp_products(262.0, 3), exp_products(262.0, 2)
+        (17, 1, 0)
+    """
+    if size <= 3:
+        return 1 if size == 3 else 0
+    squarings = max(0, math.ceil(math.log2(norm / TAYLOR_RADIUS))) if norm > 0 else 0
+    return TAYLOR_DEGREE[dtype] - 1 + squarings
+
+
+def _exp_2x2(X: Tensor) -> Tensor:
+    angle = X[..., 0, 1]
+    cos, sin = angle.cos(), angle.sin()
+    return torch.stack([cos, sin, -sin, cos], dim=-1).unflatten(-1, (2, 2))
+
+
+def _exp_3x3(X: Tensor) -> Tensor:
+    # exp(X) = I + sin(t)/t X + (1 - cos t)/t^2 X^2. Both factors are smooth functions of t^2, by their series near 0.
+    square = X[..., 0, 1] ** 2 + X[..., 0, 2] ** 2 + X[..., 1, 2] ** 2
+    near = square < 1
+    angle = torch.where(near, 1, square).sqrt()
+    series = torch.where(near, square, 0)
+    first, second = torch.ones_like(series), torch.full_like(series, 0.5)
+    sine, cosine = first, second
+    for k in range(1, 10):
+        first = -first * series / (2 * k * (2 * k + 1))
+        second = -second * series / ((2 * k + 1) * (2 * k + 2))
+        sine, cosine = sine + first, cosine + second
+    sine = torch.where(near, sine, angle.sin() / angle)
+    cosine = torch.where(near, cosine, 2 * ((angle / 2).sin() / angle) ** 2)
+    identity = torch.eye(3, dtype=X.dtype, device=X.device)
+    return identity + sine[..., None, None] * X + cosine[..., None, None] * (X @ X)
+
+
+def _exp_taylor(X: Tensor) -> Tensor:
+    """Scale to norm 1/2, take the Taylor polynomial, square back.
+
+    All on `E = exp(X) - I`, which keeps the digits of small rotations: `(I + E)^2 - I = 2E + E^2`. Each matrix is
+    squared as often as its own norm asks for, since every further squaring costs digits.
+    """
+    batch, size, degree = X.shape[:-2], X.shape[-1], TAYLOR_DEGREE[X.dtype]
+    X = X.reshape(-1, size, size)
+    with torch.no_grad():
+        # Singular values of a skew matrix come in pairs, so this bounds the spectral norm.
+        norm = torch.linalg.matrix_norm(X) / math.sqrt(2)
+        squarings = (norm / TAYLOR_RADIUS).log2().ceil().nan_to_num(0, 0, 0).clamp(0, MAX_SQUARINGS)
+        least, most = 0, MAX_SQUARINGS
+        if values_are_visible(X):
+            least, most = map(int, squarings.aminmax()) if len(X) else (0, 0)
+        squarings = squarings[:, None, None]
+    X = X * torch.exp2(-squarings)
+    E = X / degree
+    for k in range(degree - 1, 0, -1):
+        E = torch.baddbmm(X, X, E, beta=1 / k, alpha=1 / k)  # (X + X E) / k
+    for done in range(most):
+        squared = torch.baddbmm(E, E, E, beta=2)
+        E = squared if done < least else torch.where(squarings > done, squared, E)
+    return (E + torch.eye(size, dtype=X.dtype, device=X.device)).reshape(*batch, size, size)
+
+
+def apply_rotations(
+    x: Float[Tensor, "*batch heads tokens head_dim"],
+    rotations: Float[Tensor, "*#batch #heads positions blocks b b"],
+    *,
+    num_prefix_tokens: int = 0,
+) -> Float[Tensor, "*batch heads tokens head_dim"]:
+    """Rotate queries or keys: block `n` of token `t` of head `h` becomes `rotations[h, t, n] @ block`.
+
+    Args:
+        x: Queries or keys.
+        rotations: One rotation a head, token and block. A batch dimension is optional, and one head serves all.
+        num_prefix_tokens: Leading tokens without a position (CLS, registers), left as they are.
+
+    Returns:
+        A tensor of the shape and dtype of `x`. Dimensions beyond `blocks * b` are left as they are.
+
+    Raises:
+        ValueError: If the shapes do not fit together.
+
+    Example:
+        >>> q = torch.randn(2, 4, 1 + 9, 16)
+        >>> quarter_turn = torch.tensor([[0.0, 1.0], [-1.0, 0.0]]).expand(4, 9, 8, 2, 2)
+        >>> rotated = apply_rotations(q, quarter_turn, num_prefix_tokens=1)
+        >>> torch.equal(rotated[..., 1:, 0], q[..., 1:, 1])
+        True
+    """
+    _check_shapes(x, rotations, num_prefix_tokens)
+    blocks, size = rotations.shape[-3], rotations.shape[-1]
+    prefix, body = x[..., :num_prefix_tokens, :], x[..., num_prefix_tokens:, :]
+    vectors, rest = body[..., : blocks * size].unflatten(-1, (blocks, size)), body[..., blocks * size :]
+    # Where rotations have no batch dimension, einsum makes the batch the columns of one product.
+    rotated = torch.einsum("...htnij,...htnj->...htni", rotations.to(x.dtype), vectors).flatten(-2).to(x.dtype)
+    if rest.shape[-1]:
+        rotated = torch.cat([rotated, rest], dim=-1)
+    return torch.cat([prefix, rotated], dim=-2) if num_prefix_tokens else rotated
+
+
+def _check_shapes(x: Tensor, rotations: Tensor, num_prefix_tokens: int) -> None:
+    if x.ndim < 3 or rotations.ndim < 5 or rotations.shape[-1] != rotations.shape[-2]:
+        raise ValueError(
+            f"x has shape {list(x.shape)} and rotations {list(rotations.shape)}: "
+            "give [*batch, heads, tokens, head_dim] and [*batch, heads, tokens, blocks, b, b]"
+        )
+    *batch, heads, tokens, head_dim = x.shape
+    *rotation_batch, rotation_heads, positions, blocks, size, _ = rotations.shape
+    if not 0 <= num_prefix_tokens <= tokens:
+        raise ValueError(f"num_prefix_tokens must be between 0 and the {tokens} tokens of x, got {num_prefix_tokens}")
+    if positions != tokens - num_prefix_tokens:
+        remedy = f", or set num_prefix_tokens={tokens - positions}" if positions <= tokens else ""
+        raise ValueError(
+            f"there are {positions} positions for {tokens} tokens with num_prefix_tokens={num_prefix_tokens}: "
+            f"give {tokens - num_prefix_tokens} positions{remedy}"
+        )
+    if rotation_heads not in (1, heads):
+        raise ValueError(
+            f"rotations are for {rotation_heads} heads, but x has {heads}: build the encoding with num_heads={heads}, "
+            "or with share_heads=True where queries and keys have different numbers of heads"
+        )
+    if blocks * size > head_dim:
+        raise ValueError(f"{blocks} blocks of {size} need a head of {blocks * size} dimensions, but x has {head_dim}")
+    aligned = zip(reversed(rotation_batch), reversed(batch), strict=False)
+    if len(rotation_batch) > len(batch) or any(mine not in (1, theirs) for mine, theirs in aligned):
+        raise ValueError(
+            f"positions have batch shape {rotation_batch}, but x has {batch}: "
+            "give one set of positions for the whole batch, or one for each member"
+        )

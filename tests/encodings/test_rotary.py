@@ -1,0 +1,108 @@
+"""The practitioner's three lines."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from liere import LieRE, apply_rotations, grid_positions
+from tests.numerics import assert_close, rotate_slowly, seeds
+
+
+@given(
+    ndim=st.integers(1, 3),
+    size=st.sampled_from([2, 3, 5, 8]),
+    prefix=st.integers(0, 2),
+    batched=st.booleans(),
+    seed=seeds,
+)
+def test_rotates_queries_and_keys_by_their_positions(ndim, size, prefix, batched, seed):
+    torch.manual_seed(seed)
+    rope = LieRE(ndim, 9, num_heads=2, depth=2, block_size=size).double()
+    q, k = torch.randn(2, 3, 2, prefix + 4, 9, dtype=torch.float64).unbind()
+    positions = torch.randn(*[3] * batched, 4, ndim, dtype=torch.float64)
+    R = rope.rotations(positions, layer=1)
+    assert R.shape == (*[3] * batched, 2, 4, 9 // size, size, size)
+    found = rope(q, k, positions, layer=1, num_prefix_tokens=prefix)
+    for rotated, x in zip(found, (q, k), strict=True):
+        assert_close(rotated, rotate_slowly(x, R.detach(), prefix), 1e-13)
+
+
+def test_batched_positions_are_those_of_each_member():
+    rope = LieRE(2, 8, num_heads=2)
+    q, k = torch.randn(2, 3, 2, 5, 8).unbind()
+    positions = torch.randn(3, 5, 2)
+    together = rope(q, k, positions)
+    for i in range(3):
+        alone = rope(q[i : i + 1], k[i : i + 1], positions[i])
+        for a, b in zip(together, alone, strict=True):
+            assert_close(a[i : i + 1], b, 2e-6)
+
+
+def test_cross_attention():
+    rope = LieRE(2, 8, num_heads=2)
+    q, k = torch.randn(3, 2, 4, 8), torch.randn(3, 2, 1 + 9, 8)
+    q_positions, k_positions = torch.rand(4, 2), grid_positions((3, 3))
+    rotated_q, rotated_k = rope(q, k, q_positions, k_positions, k_num_prefix_tokens=1)
+    assert torch.equal(rotated_q, apply_rotations(q, rope.rotations(q_positions)))
+    assert torch.equal(rotated_k, apply_rotations(k, rope.rotations(k_positions), num_prefix_tokens=1))
+
+
+@given(seed=seeds, size=st.sampled_from([2, 4, 8]))
+def test_permuting_tokens_with_their_positions_permutes_the_output(seed, size):
+    torch.manual_seed(seed)
+    rope = LieRE(3, 8, num_heads=2, block_size=size).double()
+    q, k, v = torch.randn(3, 2, 2, 7, 8, dtype=torch.float64).unbind()
+    positions = torch.randn(7, 3, dtype=torch.float64)
+
+    def attend(order: torch.Tensor) -> torch.Tensor:
+        rotated = rope(q[:, :, order], k[:, :, order], positions[order])
+        return F.scaled_dot_product_attention(*rotated, v[:, :, order])
+
+    order = torch.randperm(7)
+    assert_close(attend(order), attend(torch.arange(7))[:, :, order], 1e-12)
+
+
+def test_one_head_serves_all_and_shared_heads_serve_grouped_queries():
+    q, k = torch.randn(2, 6, 5, 8), torch.randn(2, 3, 5, 8)
+    positions = torch.rand(5, 2)
+    for rope in (LieRE(2, 8), LieRE(2, 8, num_heads=6, share_heads=True)):
+        rotated_q, rotated_k = rope(q, k, positions)
+        R = rope.rotations(positions)[:1].detach()
+        assert_close(rotated_q, rotate_slowly(q, R, 0), 1e-6)
+        assert_close(rotated_k, rotate_slowly(k, R, 0), 1e-6)
+
+
+def test_shared_rotations_are_views():
+    rope = LieRE(2, 8, num_heads=6, share_heads=True)
+    assert rope.rotations(torch.rand(5, 2)).stride(0) == 0
+
+
+@pytest.mark.usefixtures("no_shape_checks")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"positions": torch.zeros(4, 2)},
+            "4 positions for 5 tokens with num_prefix_tokens=0: give 5 positions",
+        ),
+        ({"positions": torch.zeros(5, 3)}, r"positions has shape \[5, 3\], but this encoding has 2 axes"),
+        ({"k_positions": torch.zeros(5, 1)}, r"k_positions has shape \[5, 1\], but this encoding has 2 axes"),
+        ({"k_positions": torch.full((5, 2), torch.nan)}, r"k_positions\[0, 0\] is nan"),
+        ({"layer": 3}, "layer must be between 0 and 0, got 3"),
+        ({"q": torch.zeros(1, 2, 5, 6)}, "q has head_dim 6, but this encoding was built for 8"),
+        ({"k": torch.zeros(1, 2, 5, 12)}, "k has head_dim 12, but this encoding was built for 8"),
+        ({"k": torch.zeros(1, 1, 5, 8)}, "rotations are for 2 heads, but x has 1: .*share_heads=True"),
+        (
+            {"positions": torch.zeros(4, 5, 2), "q": torch.zeros(3, 2, 5, 8)},
+            r"batch shape \[4\], but x has \[3\]",
+        ),
+    ],
+)
+def test_bad_input_is_refused(arguments, message):
+    x = torch.zeros(1, 2, 5, 8)
+    with pytest.raises(ValueError, match=message):
+        LieRE(2, 8, num_heads=2)(**({"q": x, "k": x, "positions": torch.zeros(5, 2)} | arguments))

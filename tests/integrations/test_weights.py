@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import pickle
+
+import pytest
+import torch
+
+from liere.integrations.weights import load_weights
+
+
+@pytest.mark.parametrize("wrap", [False, True])
+def test_reads_state_dicts_and_lightning_checkpoints(tmp_path, wrap):
+    weights = {"a": torch.randn(3)}
+    torch.save({"state_dict": weights, "epoch": 3} if wrap else weights, tmp_path / "w.ckpt")
+    assert torch.equal(load_weights(tmp_path / "w.ckpt")["a"], weights["a"])
+
+
+def test_reads_safetensors(tmp_path):
+    save_file = pytest.importorskip("safetensors.torch").save_file
+    save_file({"a": torch.ones(3)}, tmp_path / "w.safetensors")
+    assert torch.equal(load_weights(tmp_path / "w.safetensors")["a"], torch.ones(3))
+
+
+def test_code_is_not_executed(tmp_path):
+    path = tmp_path / "w.pt"
+    path.write_bytes(pickle.dumps(print))
+    with pytest.raises(ValueError, match="not a file of weights that can be read without executing code"):
+        load_weights(path)
+
+
+def test_other_content_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no file of weights at"):
+        load_weights(tmp_path / "w.pt")
+    torch.save({"a": 3}, tmp_path / "w.pt")
+    with pytest.raises(ValueError, match=r"does not hold a state dict: save model.state_dict\(\)"):
+        load_weights(tmp_path / "w.pt")

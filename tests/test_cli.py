@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+import torch
+
+import liere
+from liere.cli import main
+from liere.evaluation.flops import PAPER
+from tests.integrations.test_reference import reference_weights
+
+
+def test_flops_prints_the_papers_table(capsys):
+    assert main(["flops"]) == 0
+    printed = capsys.readouterr().out
+    figures = {f"{figure.giga:.3f}" for figure in PAPER.values()} - {"0.970"}
+    assert len(figures) == 11
+    for figure in figures:
+        assert len(re.findall(rf"\b{figure} G", printed)) >= 2, figure
+    lines = {tuple(line.split()[:2]): line for line in printed.splitlines() if line.startswith("vit_")}
+    assert len(lines) == 15
+    assert {key for key, line in lines.items() if "*" in line} == {
+        ("vit_tiny", "liere64"),
+        ("vit_large", "liere8"),
+    }
+    assert "0.970 G (+0.727 %) *   1.002 G" in lines["vit_tiny", "liere64"]
+    assert "* a slip of the paper" in printed
+
+
+def test_flops_json_for_any_size_encoding_and_input(capsys):
+    arguments = "flops --json --size vit_small --encoding liere48 sincos --image-size 8x32x32 --patch-size 2x4x4"
+    assert main([*arguments.split(), "--batch-size", "16", "--num-classes", "101"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [row["encoding"] for row in report["rows"]] == ["liere48", "sincos"]
+    for row in report["rows"]:
+        assert row["printed"] is None
+        parts = ["patch_embedding", "projections", "attention", "mlp", "head", "norms"]
+        assert row["backbone"] == sum(row[part] for part in parts)
+    assert report["rows"][0]["true"] > report["rows"][0]["paper"]
+
+
+@pytest.mark.parametrize("change", [["--depth", "13"], ["--dim", "1536"]])
+def test_flops_changing_a_dimension_changes_every_computed_cell(capsys, change):
+    def cells(arguments: list[str]) -> list[list[str]]:
+        assert main(arguments) == 0
+        rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("vit_")]
+        return [re.split(r"\s{2,}", row)[-2:] for row in rows]
+
+    for before, after in zip(cells(["flops"]), cells(["flops", *change]), strict=True):
+        assert before[0] != after[0]
+        assert before[1] != after[1]
+
+
+def test_demo_writes_a_picture(capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    assert main(["demo", "--out", str(tmp_path / "new" / "folder")]) == 0
+    assert "demo.png" in capsys.readouterr().out
+    assert (tmp_path / "new" / "folder" / "demo.png").stat().st_size > 50_000
+    numbers = json.loads((tmp_path / "new" / "folder" / "demo.json").read_text())["encodings"]
+    assert [row["relativity_error"] < 1e-6 for row in numbers] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("encoding", ["none", "absolute", "visionllama", "rope_mixed", "liere8"])
+def test_inspect_a_size(capsys, tmp_path, encoding):
+    pytest.importorskip("matplotlib")
+    arguments = ["inspect", "vit_tiny", "--encoding", encoding, "--image-size", "8", "--out", str(tmp_path)]
+    assert main(arguments) == 0
+    assert "parameters" in capsys.readouterr().out
+    assert (tmp_path / "inspect.png").stat().st_size > 20_000
+    assert len(json.loads((tmp_path / "inspect.json").read_text())["layers"]) == 12
+
+
+def test_inspect_weights_of_the_published_code(capsys, tmp_path):
+    torch.save({"state_dict": {f"model.{k}": v for k, v in reference_weights().items()}}, tmp_path / "last.ckpt")
+    assert main(["inspect", str(tmp_path / "last.ckpt"), "--encoding", "liere8", "--json"]) == 0
+    numbers = json.loads(capsys.readouterr().out)
+    assert len(numbers["layers"]) == 2
+    assert numbers["layers"][0]["angles"] == numbers["layers"][1]["angles"]
+
+
+def test_inspect_own_weights(capsys, tmp_path):
+    model = liere.create_model("vit_tiny", encoding="liere8", image_size=8, patch_size=4, num_classes=100)
+    torch.save(model.state_dict(), tmp_path / "w.pt")
+    arguments = ["inspect", str(tmp_path / "w.pt"), "--image-size", "8", "--json"]
+    assert main(arguments) == 2
+    assert "name the size of the model it belongs to with --size" in capsys.readouterr().err
+    assert main([*arguments, "--size", "vit_small"]) == 2
+    assert "does not fit --size vit_small" in capsys.readouterr().err
+    assert main([*arguments, "--size", "vit_tiny"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["layers"]) == 12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("flops --size vit_bas", "unknown size 'vit_bas': did you mean 'vit_base'?"),
+        ("flops --encoding leire8", "unknown encoding 'leire8': did you mean 'liere8'?"),
+        ("flops --image-size 33", "is not divisible by patch_size"),
+        ("flops --batch-size 0", "batch_size must be at least 1, got 0"),
+        ("inspect vit_bas", "unknown size 'vit_bas': did you mean 'vit_base'?"),
+        ("inspect nowhere.safetensors", "no file of weights at nowhere.safetensors"),
+        ("inspect vit_tiny --encoding liere65", "block_size must be between 2 and head_dim=64, got 65"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(capsys, arguments, message):
+    assert main(arguments.split()) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert error.startswith("liere: error: ")
+    assert message in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("flops --image-size 8y8", "write 224 for a square image"),
+        ("nonsense", "invalid choice"),
+        ("", "required"),
+    ],
+)
+def test_usage_errors_exit_with_2(capsys, arguments, message):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments.split())
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"liere {liere.__version__}\n"

@@ -1,0 +1,60 @@
+"""What README and docs say is run: Python as it stands, commands up to their arguments, results against the code."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from liere.cli import main, make_parser
+
+ROOT = Path(__file__).parents[1]
+PAGES = [
+    path
+    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+    if path.exists()
+]
+
+pytestmark = pytest.mark.skipif(not PAGES, reason="the pages are not beside the tests")
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_runs_as_it_stands(page, capsys):
+    names: dict = {}
+    for number, block in enumerate(blocks(page, "python")):
+        exec(compile(block, f"{page.name}, block {number}", "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_are_understood(page):
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    for line in "\n".join(blocks(page, "bash")).splitlines():
+        words = shlex.split(line, comments=True)
+        if words[:1] == ["liere"]:
+            make_parser().parse_args(words[1:])
+        elif words:
+            assert words[0] == "make"
+            assert words[1] in targets
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+def test_flops_tables_are_what_the_command_prints(capsys):
+    page = (ROOT / "docs" / "flops.md").read_text()
+    assert main(["flops"]) == 0
+    assert capsys.readouterr().out.strip() in page
+    assert main(["flops", "--size", "vit_base", "--batch-size", "512"]) == 0
+    assert capsys.readouterr().out.split("\n\n")[0] in page
+    assert main(["flops", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads((ROOT / "docs" / "results" / "flops.json").read_text())

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from liere import LieRE, create_model
+from liere.presets import SIZES
+from tests.models import SMALL, small_model
+
+CIFAR = {"image_size": 32, "patch_size": 4, "num_classes": 100}
+
+
+@pytest.mark.parametrize(
+    ("size", "millions"),
+    [("vit_tiny", 14.3), ("vit_small", 21.4), ("vit_base", 85.2), ("vit_large", 302.5), ("vit_huge", 630)],
+)
+def test_sizes(size, millions):
+    with torch.device("meta"):
+        model = create_model(size, encoding="absolute", **CIFAR)
+    assert sum(p.numel() for p in model.parameters()) / 1e6 == pytest.approx(millions, rel=0.005)
+    assert (model.dim, len(model.blocks)) == SIZES[size][:2]
+
+
+def test_dimensions_override_a_size():
+    with torch.device("meta"):
+        model = create_model("vit_base", encoding="liere8", depth=3, mlp_dim=100, **CIFAR)
+    assert len(model.blocks) == 3
+    assert model.blocks[0].mlp[0].out_features == 100
+
+
+def test_options_reach_the_encoding():
+    assert small_model("absolute", init_std=1.0).encoding.init_std == 1.0
+    rope = small_model("liere", block_size=6, share_heads=True, init_scale=1.0).encoding
+    assert (rope.block_size, rope.share_heads, rope.init_scale) == (6, True, 1.0)
+    assert small_model("liere").encoding.block_size == 24
+
+
+def test_sizes_of_images_and_patches():
+    assert small_model(image_size=(16, 8), patch_size=4).grid == (4, 2)
+    assert small_model(image_size=[4, 8, 8], patch_size=(2, 4, 4)).grid == (2, 2, 2)
+    assert small_model(image_size=16, patch_size=(4, 2)).grid == (4, 8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"size": "vit_bas"}, ValueError, "unknown size 'vit_bas': did you mean 'vit_base'?"),
+        ({"size": "resnet"}, ValueError, "unknown size 'resnet': choose from 'vit_tiny'"),
+        ({"encoding": "leire8"}, ValueError, "unknown encoding 'leire8': did you mean 'liere8'"),
+        ({"depth": None, "dim": None}, TypeError, "without a size, create_model needs 'dim', 'depth'"),
+        ({"dim": 49}, ValueError, "dim=49 is not divisible by heads=2"),
+        ({"depth": 0}, ValueError, "depth must be at least 1, got 0"),
+        (
+            {"image_size": 18},
+            ValueError,
+            r"image_size \(18, 18\) is not divisible by patch_size \(4, 4\) on axis 0",
+        ),
+        ({"patch_size": (4, 4, 4)}, ValueError, r"image_size \(16, 16\) has 2 axes, but patch_size .* has 3"),
+        ({"patch_size": 0}, ValueError, "is not divisible by patch_size"),
+        ({"pool": "max"}, ValueError, "unknown pool 'max'"),
+        ({"num_classes": -1}, ValueError, "num_classes must be at least 0, got -1"),
+        ({"position_policy": "stretch"}, ValueError, "unknown position policy 'stretch'"),
+        ({"dropuot": 0.1}, TypeError, "has no option 'dropuot'.* create_model: did you mean 'dropout'"),
+        ({"share_head": True}, TypeError, "has no option 'share_head': did you mean 'share_heads'"),
+        (
+            {"encoding": LieRE(2, 24), "share_heads": True},
+            TypeError,
+            "'share_heads' cannot be given beside an encoding",
+        ),
+        ({"encoding": None}, TypeError, "encoding must be a name or a PositionEncoding, got NoneType"),
+        (
+            {"encoding": LieRE(2, 24, num_heads=2)},
+            ValueError,
+            "built with depth=1, but the model has 3: .* depth=3",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("no_shape_checks")
+def test_bad_arguments_are_refused(arguments, error, message):
+    defaults = {
+        "size": None,
+        "encoding": "liere8",
+        "image_size": 16,
+        "patch_size": 4,
+        "num_classes": 5,
+        **SMALL,
+    }
+    with pytest.raises(error, match=message):
+        create_model(**(defaults | arguments))
