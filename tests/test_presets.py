@@ -60,7 +60,7 @@ def test_sizes_of_images_and_patches():
         ({"pool": "max"}, ValueError, "unknown pool 'max'"),
         ({"num_classes": -1}, ValueError, "num_classes must be at least 0, got -1"),
         ({"position_policy": "stretch"}, ValueError, "unknown position policy 'stretch'"),
-        ({"dropuot": 0.1}, TypeError, "has no option 'dropuot'.* create_model: did you mean 'dropout'"),
+        ({"dropuot": 0.1}, TypeError, "has no option 'dropuot'.* create_model itself has 'dropout'"),
         ({"share_head": True}, TypeError, "has no option 'share_head': did you mean 'share_heads'"),
         (
             {"encoding": LieRE(2, 24), "share_heads": True},

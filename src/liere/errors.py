@@ -5,7 +5,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["suggest"]
+__all__ = ["nearest", "suggest"]
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that `name` may be a misspelling of, if there is one."""
+    return next(iter(difflib.get_close_matches(name.lower(), list(known), n=1)), None)
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
@@ -18,7 +23,5 @@ def suggest(name: str, known: Iterable[str]) -> str:
         "choose from 'absolute', 'rope_mixed'"
     """
     known = list(known)
-    near = difflib.get_close_matches(name.lower(), known, n=1)
-    if near:
-        return f"did you mean {near[0]!r}?"
-    return "choose from " + ", ".join(map(repr, known))
+    near = nearest(name, known)
+    return f"did you mean {near!r}?" if near else "choose from " + ", ".join(map(repr, known))

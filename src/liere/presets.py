@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from liere.encodings import PositionEncoding, TransformerShape, create_encoding
-from liere.errors import suggest
+from liere.errors import nearest, suggest
 from liere.positions import Policy
 from liere.vit import VisionTransformer, grid_shape
 
@@ -158,5 +158,5 @@ def _names(names: Any) -> str:
 def _with_own_options(error: TypeError, options: dict[str, Any]) -> TypeError:
     """Name the model's option where a misspelt one was taken for the encoding's."""
     own = [name for name in inspect.signature(create_model).parameters if name != "encoding_options"]
-    hints = [f"create_model: {hint}" for hint in (suggest(name, own) for name in options) if "mean" in hint]
+    hints = [f"create_model itself has {near!r}" for name in options if (near := nearest(name, own))]
     return TypeError("; ".join([str(error), *hints]))
