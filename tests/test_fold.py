@@ -56,7 +56,9 @@ def test_scores_are_those_of_plain_rope(head_dim, data, heads, share_heads, bias
 
 def test_one_rotation_for_all_heads_and_fixed_encodings():
     weight = torch.randn(3 * 8, 10, dtype=torch.float64)
-    assert fold_1d(LieRE(1, 8), weight, weight).q_weight.shape == (24, 10)
+    folded = fold_1d(LieRE(1, 8), weight, weight)
+    assert folded.q_weight.shape == (24, 10)
+    assert folded.frequencies.shape == (3, 4)
     frequencies = fold_1d(VisionLLaMA(1, 8), weight, weight).frequencies[0]
     assert_close(frequencies, torch.exp(-4 * torch.linspace(0, 1, 4, dtype=torch.float64)), 1e-14)
 

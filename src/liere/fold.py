@@ -68,23 +68,22 @@ def fold_1d(
     basis, frequencies = _head_basis(rope, layer)
 
     def fold(name: str, parameter: Tensor) -> Tensor:
-        rows = basis.shape[0] * rope.head_dim if basis.shape[0] > 1 else rope.head_dim
-        heads = parameter.shape[0] // rope.head_dim
-        if parameter.shape[0] % rope.head_dim or (basis.shape[0] > 1 and parameter.shape[0] != rows):
+        heads, rest = divmod(parameter.shape[0], rope.head_dim)
+        if rest or len(basis) not in (1, heads):
             raise ValueError(
-                f"{name} has {parameter.shape[0]} rows, but {rope.num_heads} heads of {rope.head_dim} need "
-                f"{rope.num_heads * rope.head_dim}"
+                f"{name} has {parameter.shape[0]} rows, but {len(basis)} heads of {rope.head_dim} need "
+                f"{len(basis) * rope.head_dim}"
             )
         by_head = parameter.detach().to(torch.float64).unflatten(0, (heads, rope.head_dim))
         folded = torch.einsum("hij,hj...->hi...", basis.expand(heads, -1, -1), by_head)
         return folded.flatten(0, 1).to(parameter.dtype)
 
     return FoldedRoPE(
-        fold("q_weight", q_weight),
-        fold("k_weight", k_weight),
-        None if q_bias is None else fold("q_bias", q_bias),
-        None if k_bias is None else fold("k_bias", k_bias),
-        frequencies.expand(rope.num_heads, -1).to(q_weight.dtype),
+        q_weight=fold("q_weight", q_weight),
+        k_weight=fold("k_weight", k_weight),
+        q_bias=None if q_bias is None else fold("q_bias", q_bias),
+        k_bias=None if k_bias is None else fold("k_bias", k_bias),
+        frequencies=frequencies.expand(q_weight.shape[0] // rope.head_dim, -1).to(q_weight.dtype),
     )
 
 

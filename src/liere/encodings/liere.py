@@ -128,6 +128,8 @@ class LieRE(RotaryEncoding):
 
     def skew_generators(self, layer: int = 0) -> Float[Tensor, "ndim heads blocks b b"]:
         """Return the generators of a layer as matrices, `triu - triu.mT`, in fp32 at least."""
+        if not 0 <= layer < self.depth and not self.share_layers:
+            raise ValueError(f"layer must be between 0 and {self.depth - 1}, got {layer}: build with a larger depth")
         upper = self.generators[0 if self.share_layers else layer]
         return skew_from_upper(upper if upper.dtype == torch.float64 else upper.float(), self.block_size)
 

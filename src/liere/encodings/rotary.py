@@ -140,8 +140,6 @@ class RotaryEncoding(PositionEncoding):
         return ", ".join(f"{field}={getattr(self, field)}" for field in fields)
 
     def _rotations(self, positions: Tensor, layer: int) -> Tensor:
-        if not 0 <= layer < self.depth and not self.share_layers:
-            raise ValueError(f"layer must be between 0 and {self.depth - 1}, got {layer}: build with a larger depth")
         dtypes = [positions.dtype, torch.float32, *(p.dtype for p in self.parameters())]
         dtype = functools.reduce(torch.promote_types, dtypes)
         generators = self.skew_generators(layer).to(positions.device, dtype)
