@@ -98,19 +98,17 @@ class RotaryEncoding(PositionEncoding):
         Returns:
             The rotated queries and keys.
         """
-        check_positions(positions, self.ndim)
-        for name, x in {"q": q, "k": k}.items():
-            if x.shape[-1] != self.head_dim:
-                raise ValueError(f"{name} has head_dim {x.shape[-1]}, but this encoding was built for {self.head_dim}")
-        rotations = k_rotations = self._rotations(positions, layer)
-        if k_positions is not None:
-            check_positions(k_positions, self.ndim, name="k_positions")
-            k_rotations = self._rotations(k_positions, layer)
-        if k_num_prefix_tokens is None:
-            k_num_prefix_tokens = num_prefix_tokens
+        k_prefix = num_prefix_tokens if k_num_prefix_tokens is None else k_num_prefix_tokens
+        self._check_fit_of_tokens("q", q, "positions", positions, num_prefix_tokens)
+        if k_positions is None:
+            self._check_fit_of_tokens("k", k, "positions", positions, k_prefix)
+        else:
+            self._check_fit_of_tokens("k", k, "k_positions", k_positions, k_prefix)
+        rotations = self._rotations(positions, layer)
+        k_rotations = rotations if k_positions is None else self._rotations(k_positions, layer)
         return (
             apply_rotations(q, rotations, num_prefix_tokens=num_prefix_tokens),
-            apply_rotations(k, k_rotations, num_prefix_tokens=k_num_prefix_tokens),
+            apply_rotations(k, k_rotations, num_prefix_tokens=k_prefix),
         )
 
     def layer_rotations(self, positions: Float[Tensor, "*batch tokens ndim"], depth: int) -> tuple[Tensor | None, ...]:
@@ -138,6 +136,18 @@ class RotaryEncoding(PositionEncoding):
         """Show the dimensions."""
         fields = "ndim", "head_dim", "num_heads", "depth", "block_size", "share_heads", "share_layers"
         return ", ".join(f"{field}={getattr(self, field)}" for field in fields)
+
+    def _check_fit_of_tokens(self, name: str, x: Tensor, positions_name: str, positions: Tensor, prefix: int) -> None:
+        check_positions(positions, self.ndim, name=positions_name)
+        if x.shape[-1] != self.head_dim:
+            raise ValueError(f"{name} has head_dim {x.shape[-1]}, but this encoding was built for {self.head_dim}")
+        given, tokens = positions.shape[-2], x.shape[-2]
+        if given != tokens - prefix:
+            raise ValueError(
+                f"{positions_name} holds {given} positions, but {name} has {tokens} tokens, num_prefix_tokens={prefix} of "
+                f"them without a position: give {tokens - prefix} positions"
+                + (", or the keys' own as k_positions" if (name, positions_name) == ("k", "positions") else "")
+            )
 
     def _rotations(self, positions: Tensor, layer: int) -> Tensor:
         dtypes = [positions.dtype, torch.float32, *(p.dtype for p in self.parameters())]
