@@ -85,10 +85,10 @@ def test_shared_rotations_are_views():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            {"positions": torch.zeros(4, 2)},
-            "4 positions for 5 tokens with num_prefix_tokens=0: give 5 positions",
-        ),
+        ({"positions": torch.zeros(4, 2)}, "positions holds 4 positions, but q has 5 tokens, .*: give 5 positions$"),
+        ({"num_prefix_tokens": 1}, "but q has 5 tokens, num_prefix_tokens=1 of them .*: give 4 positions$"),
+        ({"k": torch.zeros(1, 2, 7, 8)}, "but k has 7 tokens.*: give 7 positions, or the keys' own as k_positions"),
+        ({"k_positions": torch.zeros(6, 2)}, "k_positions holds 6 positions, but k has 5 tokens"),
         ({"positions": torch.zeros(5, 3)}, r"positions has shape \[5, 3\], but this encoding has 2 axes"),
         ({"k_positions": torch.zeros(5, 1)}, r"k_positions has shape \[5, 1\], but this encoding has 2 axes"),
         ({"k_positions": torch.full((5, 2), torch.nan)}, r"k_positions\[0, 0\] is nan"),

@@ -144,8 +144,8 @@ class RotaryEncoding(PositionEncoding):
         given, tokens = positions.shape[-2], x.shape[-2]
         if given != tokens - prefix:
             raise ValueError(
-                f"{positions_name} holds {given} positions, but {name} has {tokens} tokens, num_prefix_tokens={prefix} of "
-                f"them without a position: give {tokens - prefix} positions"
+                f"{positions_name} holds {given} positions, but {name} has {tokens} tokens, num_prefix_tokens={prefix} "
+                f"of them without a position: give {tokens - prefix} positions"
                 + (", or the keys' own as k_positions" if (name, positions_name) == ("k", "positions") else "")
             )
 
