@@ -11,7 +11,7 @@ torch.set_num_threads(1)
 
 HAS_SHAPE_CHECKS = all(importlib.util.find_spec(name) for name in ("jaxtyping", "beartype"))
 if HAS_SHAPE_CHECKS:
-    import tests.shape_checks  # noqa: F401
+    import tests.shape_checks  # noqa: F401  (the hook looks it up by name)
     from jaxtyping import install_import_hook
 
     install_import_hook("liere", "tests.shape_checks.check")

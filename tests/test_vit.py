@@ -95,17 +95,6 @@ def test_mean_pooling_leaves_out_prefix_tokens():
     assert_close(model.forward_head(tokens), model.head(expected), 1e-6)
 
 
-def test_prefix_tokens_are_not_rotated():
-    """Only patches move with their positions: with no patch content, positions make no difference."""
-    model = small_model("liere8", num_registers=3)
-    seen = []
-    model.blocks[0].attention.register_forward_hook(lambda module, inputs, output: seen.append(inputs))
-    model(torch.randn(1, 3, 16, 16))
-    _, rotations, prefix = seen[0]
-    assert prefix == 4
-    assert rotations.shape[-4] == 16
-
-
 def test_position_policies_differ_away_from_the_training_size_only():
     x, larger = torch.randn(1, 3, 16, 16), torch.randn(1, 3, 24, 24)
     logits = {}

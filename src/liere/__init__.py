@@ -1,6 +1,6 @@
 """liere: learned rotational position encodings for transformers over images, video, volumes and points."""
 
-from liere.encodings import PositionEncoding, RotaryEncoding, create_encoding, list_encodings
+from liere.encodings import PositionEncoding, RotaryEncoding, TransformerShape, create_encoding, list_encodings
 from liere.encodings.liere import LieRE
 from liere.fold import fold_1d
 from liere.integrations.reference import from_reference
@@ -15,6 +15,7 @@ __all__ = [
     "LieRE",
     "PositionEncoding",
     "RotaryEncoding",
+    "TransformerShape",
     "VisionTransformer",
     "apply_rotations",
     "create_encoding",

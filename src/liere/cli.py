@@ -19,6 +19,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="liere", description="Learned rotational position encodings for transformers."
     )
+    parser.add_argument("--traceback", action="store_true", help="show where an error came from")
     parser.add_argument("--version", action="version", version=f"liere {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, module in COMMANDS.items():
@@ -29,11 +30,13 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0, or 2 after one line that says what was wrong with the input."""
+    """Run a command and return its exit code: 0, or 2 after a message that says what was wrong with the input."""
     args = make_parser().parse_args(arguments)
     try:
         args.run(args)
     except (ImportError, OSError, TypeError, ValueError) as error:
+        if args.traceback:
+            raise
         sys.stderr.write(f"liere: error: {error}\n")
         return 2
     return 0

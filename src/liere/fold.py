@@ -21,7 +21,7 @@ class FoldedRoPE(NamedTuple):
     k_weight: Tensor  # [heads * head_dim, dim]
     q_bias: Tensor | None  # [heads * head_dim]
     k_bias: Tensor | None  # [heads * head_dim]
-    frequencies: Tensor  # [heads, head_dim // 2]
+    frequencies: Tensor  # [heads, head_dim // 2], fp32 at least
 
 
 def fold_1d(
@@ -83,7 +83,9 @@ def fold_1d(
         k_weight=fold("k_weight", k_weight),
         q_bias=None if q_bias is None else fold("q_bias", q_bias),
         k_bias=None if k_bias is None else fold("k_bias", k_bias),
-        frequencies=frequencies.expand(q_weight.shape[0] // rope.head_dim, -1).to(q_weight.dtype),
+        frequencies=frequencies.expand(q_weight.shape[0] // rope.head_dim, -1).to(
+            torch.promote_types(q_weight.dtype, torch.float32)
+        ),
     )
 
 

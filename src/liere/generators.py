@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import NamedTuple
 
 import torch
@@ -44,7 +46,7 @@ def write_positions(
         coordinate[..., None, :, None, None, None] * generator[:, None]
         for coordinate, generator in zip(positions.unbind(-1), generators.unbind(0), strict=True)
     ]
-    return torch.stack(terms).sum(0) if len(terms) > 1 else terms[0]
+    return functools.reduce(operator.add, terms)
 
 
 def commutator_norm(a: Float[Tensor, "*batch b b"], b: Float[Tensor, "*batch b b"]) -> Float[Tensor, "*batch"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Literal, get_args
 
@@ -113,7 +114,7 @@ def check_positions(positions: Tensor, ndim: int, *, name: str = "positions") ->
 
 def _check_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
     try:
-        result = tuple(int(n) for n in shape)
+        result = tuple(operator.index(n) for n in shape)
     except TypeError:
         raise TypeError(f"{name} must be a sequence of ints, got {shape!r}: write ({shape!r},) for one axis") from None
     if not result or any(n < 1 for n in result):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from liere.encodings import PositionEncoding, TransformerShape, create_encoding
@@ -128,8 +129,9 @@ def image_and_patch(
         >>> image_and_patch(224, 16), image_and_patch((8, 32, 32), 2)
         (((224, 224), (16, 16)), ((8, 32, 32), (2, 2, 2)))
     """
-    image = (image_size,) * 2 if isinstance(image_size, int) else tuple(image_size)
-    return image, (patch_size,) * len(image) if isinstance(patch_size, int) else tuple(patch_size)
+    image = tuple(image_size) if isinstance(image_size, Iterable) else (operator.index(image_size),) * 2
+    patch = tuple(patch_size) if isinstance(patch_size, Iterable) else (operator.index(patch_size),) * len(image)
+    return image, patch
 
 
 def _dimensions(size: str | None, given: dict[str, int | None]) -> ViTSize:
@@ -145,10 +147,7 @@ def _dimensions(size: str | None, given: dict[str, int | None]) -> ViTSize:
     for name, value in dimensions.items():
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
-    chosen = ViTSize(**dimensions)
-    if chosen.dim % chosen.heads:
-        raise ValueError(f"dim={chosen.dim} is not divisible by heads={chosen.heads}: choose another number of heads")
-    return chosen
+    return ViTSize(**dimensions)
 
 
 def _names(names: Any) -> str:

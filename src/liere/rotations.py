@@ -12,13 +12,13 @@ from torch import Tensor
 from liere.shapes import Float
 from liere.tracing import values_are_visible
 
-__all__ = ["apply_rotations", "exp_products", "exp_skew"]
+__all__ = ["apply_rotations", "check_shapes", "exp_products", "exp_skew"]
 
 # The Taylor polynomial is used up to this norm, where the degree below makes its remainder less than an eps.
 TAYLOR_RADIUS = 0.5
 TAYLOR_DEGREE = {torch.float32: 8, torch.float64: 14}
-# Enough for norms up to 2**20; where norms cannot be looked at (tracing), every matrix pays for all of them.
-MAX_SQUARINGS = 21
+# Larger matrices are refused. Where norms cannot be looked at (tracing), all are taken to be that large.
+MAX_NORM = 2.0**20
 
 
 def exp_skew(X: Float[Tensor, "*batch b b"]) -> Float[Tensor, "*batch b b"]:
@@ -36,7 +36,7 @@ def exp_skew(X: Float[Tensor, "*batch b b"]) -> Float[Tensor, "*batch b b"]:
 
     Raises:
         TypeError: If `X` is not a floating-point tensor.
-        ValueError: If `X` is not a batch of square matrices.
+        ValueError: If `X` is not a batch of square matrices, or of a norm beyond `2**20` (not checked while tracing).
 
     Example:
         >>> exp_skew(torch.tensor([[0.0, math.pi / 2], [-math.pi / 2, 0.0]])).round(decimals=3)
@@ -66,8 +66,7 @@ def exp_products(norm: float, size: int, dtype: torch.dtype = torch.float32) -> 
     """
     if size <= 3:
         return 1 if size == 3 else 0
-    squarings = max(0, math.ceil(math.log2(norm / TAYLOR_RADIUS))) if norm > 0 else 0
-    return TAYLOR_DEGREE[dtype] - 1 + squarings
+    return TAYLOR_DEGREE[dtype] - 1 + _squarings(norm)
 
 
 def _exp_2x2(X: Tensor) -> Tensor:
@@ -97,27 +96,35 @@ def _exp_3x3(X: Tensor) -> Tensor:
 def _exp_taylor(X: Tensor) -> Tensor:
     """Scale to norm 1/2, take the Taylor polynomial, square back.
 
-    All on `E = exp(X) - I`, which keeps the digits of small rotations: `(I + E)^2 - I = 2E + E^2`. Each matrix is
-    squared as often as its own norm asks for, since every further squaring costs digits.
+    All on `E = exp(X) - I`, which keeps the digits of small rotations: `(I + E)^2 - I = 2E + E^2`. So it does no harm
+    that all matrices are squared as often as the largest one asks for.
     """
     batch, size, degree = X.shape[:-2], X.shape[-1], TAYLOR_DEGREE[X.dtype]
-    X = X.reshape(-1, size, size)
-    with torch.no_grad():
-        # Singular values of a skew matrix come in pairs, so this bounds the spectral norm.
-        norm = torch.linalg.matrix_norm(X) / math.sqrt(2)
-        squarings = (norm / TAYLOR_RADIUS).log2().ceil().nan_to_num(0, 0, 0).clamp(0, MAX_SQUARINGS)
-        least, most = 0, MAX_SQUARINGS
-        if values_are_visible(X):
-            least, most = map(int, squarings.aminmax()) if len(X) else (0, 0)
-        squarings = squarings[:, None, None]
-    X = X * torch.exp2(-squarings)
+    squarings = _squarings(_largest_norm(X)) if values_are_visible(X) else _squarings(MAX_NORM)
+    X = X.reshape(-1, size, size) * 2.0**-squarings
     E = X / degree
     for k in range(degree - 1, 0, -1):
         E = torch.baddbmm(X, X, E, beta=1 / k, alpha=1 / k)  # (X + X E) / k
-    for done in range(most):
-        squared = torch.baddbmm(E, E, E, beta=2)
-        E = squared if done < least else torch.where(squarings > done, squared, E)
+    for _ in range(squarings):
+        E = torch.baddbmm(E, E, E, beta=2)
     return (E + torch.eye(size, dtype=X.dtype, device=X.device)).reshape(*batch, size, size)
+
+
+def _largest_norm(X: Tensor) -> float:
+    """Return a bound of the spectral norms: singular values of a skew matrix come in pairs. NaN counts as 0."""
+    if not X.numel():
+        return 0.0
+    norm = (torch.linalg.matrix_norm(X.detach()).nan_to_num(nan=0.0).amax() / math.sqrt(2)).item()
+    if norm > MAX_NORM:
+        raise ValueError(
+            f"X has norm {norm:.3g}, but beyond {MAX_NORM:.3g} a rotation has no digits left: "
+            "use smaller positions or generators (init_scale)"
+        )
+    return norm
+
+
+def _squarings(norm: float) -> int:
+    return max(0, math.ceil(math.log2(norm / TAYLOR_RADIUS))) if norm > 0 else 0
 
 
 def apply_rotations(
@@ -146,7 +153,7 @@ def apply_rotations(
         >>> torch.equal(rotated[..., 1:, 0], q[..., 1:, 1])
         True
     """
-    _check_shapes(x, rotations, num_prefix_tokens)
+    check_shapes(x, rotations, num_prefix_tokens)
     blocks, size = rotations.shape[-3], rotations.shape[-1]
     prefix, body = x[..., :num_prefix_tokens, :], x[..., num_prefix_tokens:, :]
     vectors, rest = body[..., : blocks * size].unflatten(-1, (blocks, size)), body[..., blocks * size :]
@@ -157,32 +164,34 @@ def apply_rotations(
     return torch.cat([prefix, rotated], dim=-2) if num_prefix_tokens else rotated
 
 
-def _check_shapes(x: Tensor, rotations: Tensor, num_prefix_tokens: int) -> None:
+def check_shapes(x: Tensor, rotations: Tensor, num_prefix_tokens: int, *, name: str = "x") -> None:
+    """Raise `ValueError` unless the rotations fit the queries or keys that are called `name`."""
     if x.ndim < 3 or rotations.ndim < 5 or rotations.shape[-1] != rotations.shape[-2]:
         raise ValueError(
-            f"x has shape {list(x.shape)} and rotations {list(rotations.shape)}: "
+            f"{name} has shape {list(x.shape)} and rotations {list(rotations.shape)}: "
             "give [*batch, heads, tokens, head_dim] and [*batch, heads, tokens, blocks, b, b]"
         )
     *batch, heads, tokens, head_dim = x.shape
     *rotation_batch, rotation_heads, positions, blocks, size, _ = rotations.shape
     if not 0 <= num_prefix_tokens <= tokens:
-        raise ValueError(f"num_prefix_tokens must be between 0 and the {tokens} tokens of x, got {num_prefix_tokens}")
-    if positions != tokens - num_prefix_tokens:
-        remedy = f", or set num_prefix_tokens={tokens - positions}" if positions <= tokens else ""
         raise ValueError(
-            f"there are {positions} positions for {tokens} tokens with num_prefix_tokens={num_prefix_tokens}: "
-            f"give {tokens - num_prefix_tokens} positions{remedy}"
+            f"num_prefix_tokens must be between 0 and the {tokens} tokens of {name}, got {num_prefix_tokens}"
+        )
+    if positions != tokens - num_prefix_tokens:
+        raise ValueError(
+            f"{name} has {tokens} tokens, num_prefix_tokens={num_prefix_tokens} of them without a position, but there "
+            f"are {positions} positions: give {tokens - num_prefix_tokens}, or set num_prefix_tokens"
         )
     if rotation_heads not in (1, heads):
         raise ValueError(
-            f"rotations are for {rotation_heads} heads, but x has {heads}: build the encoding with num_heads={heads}, "
-            "or with share_heads=True where queries and keys have different numbers of heads"
+            f"rotations are for {rotation_heads} heads, but {name} has {heads}: build the encoding with "
+            f"num_heads={heads}, or with share_heads=True where queries and keys have different numbers of heads"
         )
     if blocks * size > head_dim:
-        raise ValueError(f"{blocks} blocks of {size} need a head of {blocks * size} dimensions, but x has {head_dim}")
+        raise ValueError(f"{blocks} blocks of {size} need a head of {blocks * size}, but {name} has {head_dim}")
     aligned = zip(reversed(rotation_batch), reversed(batch), strict=False)
     if len(rotation_batch) > len(batch) or any(mine not in (1, theirs) for mine, theirs in aligned):
         raise ValueError(
-            f"positions have batch shape {rotation_batch}, but x has {batch}: "
+            f"positions have batch shape {rotation_batch}, but {name} has {batch}: "
             "give one set of positions for the whole batch, or one for each member"
         )

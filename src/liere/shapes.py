@@ -1,24 +1,18 @@
-"""Tensor shapes in signatures.
+"""Tensor shapes in signatures: `Float[Tensor, "*batch tokens ndim"]`.
 
-`Float[Tensor, "*batch tokens ndim"]` documents a shape. Where jaxtyping is installed the annotations are real
-and the tests check every call against them; elsewhere they mean plain tensors, so that the core needs torch alone.
+To users and type checkers they are tensors with a note. The tests import jaxtyping first, and then every call is
+checked against them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from jaxtyping import Float, Real
+if TYPE_CHECKING or sys.modules.get("jaxtyping") is None:
+    from typing import Annotated as Float
+    from typing import Annotated as Real
 else:
-    try:
-        from jaxtyping import Float, Real
-    except ImportError:
-
-        class _PlainTensor:
-            def __class_getitem__(cls, item: Any) -> Any:
-                return item[0]
-
-        Float = Real = _PlainTensor
+    from jaxtyping import Float, Real
 
 __all__ = ["Float", "Real"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 __all__ = ["values_are_visible"]
 
@@ -16,8 +16,8 @@ def values_are_visible(x: Tensor) -> bool:
     """
     return not (
         torch.compiler.is_compiling()
-        or torch._C._get_tracing_state() is not None
+        or torch.jit.is_tracing()  # type: ignore[attr-defined]
         or x.device.type == "meta"
+        or type(x) not in (Tensor, nn.Parameter)  # fake and wrapped tensors are subclasses
         or torch._C._functorch.is_functorch_wrapped_tensor(x)
-        or torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is not None
     )

@@ -172,8 +172,15 @@ class VisionTransformer(nn.Module):
         super().__init__()
         check_policy(position_policy)
         _check_pool(pool)
+        for name, rate in {"dropout": dropout, "attn_dropout": attn_dropout, "drop_path": drop_path}.items():
+            if not 0 <= rate < 1:
+                raise ValueError(f"{name} must be at least 0 and below 1, got {rate}")
+        if num_registers < 0:
+            raise ValueError(f"num_registers must be at least 0, got {num_registers}")
         self.image_size = image_size
         self.grid = grid_shape(image_size, patch_size)
+        self.num_prefix_tokens = num_registers + (pool == "cls")
+        encoding.check_fit(TransformerShape(self.grid, dim, heads, depth, self.num_prefix_tokens))
         self.position_policy = position_policy
         self.dim = self.num_features = dim
         self.head_dim = dim // heads
@@ -183,8 +190,6 @@ class VisionTransformer(nn.Module):
         self.patch_embed = PatchEmbed(patch_size, in_channels, dim)
         self.cls_token = nn.Parameter(0.02 * torch.randn(1, 1, dim)) if pool == "cls" else None
         self.registers = nn.Parameter(0.02 * torch.randn(1, num_registers, dim)) if num_registers else None
-        self.num_prefix_tokens = num_registers + (pool == "cls")
-        encoding.check_fit(TransformerShape(self.grid, dim, heads, depth, self.num_prefix_tokens))
         self.encoding = encoding
         self.dropout = nn.Dropout(dropout)
         self.blocks = nn.ModuleList(

@@ -22,7 +22,7 @@ def test_embeds_tokens_and_rotates_layers(name):
         positions = grid_positions(grid, reference_shape=SHAPE.grid)
         tokens = torch.randn(2, 1 + len(positions), 48)
         assert encoding.embed(tokens, positions, grid).shape == tokens.shape
-        layers = encoding.layer_rotations(positions, 3)
+        layers = list(encoding.layer_rotations(positions, 3))
         assert len(layers) == 3
         for rotations in layers:
             assert rotations is None or rotations.shape[-4] == len(positions)

@@ -192,10 +192,10 @@ def _generator_gradients(model: torch.nn.Module) -> torch.Tensor:
 def test_changing_one_layers_generators_changes_that_layer_only():
     rope = LieRE(2, 8, depth=3)
     positions = grid_positions((3, 3))
-    before = rope.layer_rotations(positions, 3)
+    before = list(rope.layer_rotations(positions, 3))
     with torch.no_grad():
         rope.generators[1] += 0.1
-    after = rope.layer_rotations(positions, 3)
+    after = list(rope.layer_rotations(positions, 3))
     assert [torch.equal(a, b) for a, b in zip(before, after, strict=True)] == [True, False, True]
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 from typing import Any
 
-from liere.presets import image_and_patch
+from liere.presets import ViTSize, image_and_patch
 
-__all__ = ["add_input_arguments", "model_input", "size_on_axes"]
+__all__ = ["add_model_arguments", "dimensions", "model_input", "size_on_axes"]
 
 
 def size_on_axes(text: str) -> int | tuple[int, ...]:
@@ -26,23 +27,48 @@ def size_on_axes(text: str) -> int | tuple[int, ...]:
     return sizes[0] if "x" not in text else sizes
 
 
-def add_input_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that describe a model's input and output."""
+def option(text: str) -> tuple[str, Any]:
+    """Read `name=value`; the value is a number, true, false or a word.
+
+    Example:
+        >>> option("share_heads=true"), option("init_std=1"), option("pool=mean")
+        (('share_heads', True), ('init_std', 1), ('pool', 'mean'))
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an option: write it as name=value, like share_heads=true")
+    try:
+        return name, json.loads(value.lower())
+    except json.JSONDecodeError:
+        return name, value
+
+
+def add_model_arguments(parser: argparse.ArgumentParser, options: str) -> None:
+    """Add the arguments that describe a model's input, output, dimensions and options."""
     group = parser.add_argument_group("input", "CIFAR-100, as in the paper, by default")
     group.add_argument(
-        "--image-size",
-        type=size_on_axes,
-        default=32,
-        metavar="N",
-        help="224, or 8x224x224, or 1024x (default: 32)",
+        "--image-size", type=size_on_axes, default=32, metavar="N", help="224, or 8x224x224, or 1024x (default: 32)"
     )
     group.add_argument("--patch-size", type=size_on_axes, default=4, metavar="N", help="the same (default: 4)")
     group.add_argument("--in-channels", type=int, default=3, metavar="N", help="channels (default: 3)")
     group.add_argument("--num-classes", type=int, default=100, metavar="N", help="logits (default: 100)")
+    group = parser.add_argument_group("model", "dimensions override those of the size")
+    for field in ViTSize._fields:
+        group.add_argument(f"--{field.replace('_', '-')}", type=int, metavar="N")
+    group.add_argument(
+        "--option",
+        type=option,
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=VALUE",
+        dest="options",
+        help=options,
+    )
 
 
 def model_input(args: argparse.Namespace) -> dict[str, Any]:
-    """Return what `add_input_arguments` read, as `create_model` takes it."""
+    """Return image, patch, channels and classes as `create_model` takes them."""
     image, patch = image_and_patch(args.image_size, args.patch_size)
     return {
         "image_size": image,
@@ -50,3 +76,8 @@ def model_input(args: argparse.Namespace) -> dict[str, Any]:
         "in_channels": args.in_channels,
         "num_classes": args.num_classes,
     }
+
+
+def dimensions(args: argparse.Namespace) -> dict[str, int]:
+    """Return the dimensions that were given."""
+    return {field: getattr(args, field) for field in ViTSize._fields if getattr(args, field) is not None}

@@ -6,11 +6,11 @@ import argparse
 import json
 from typing import Any
 
-from liere.commands.arguments import add_input_arguments, model_input
+from liere.commands.arguments import add_model_arguments, dimensions, model_input
 from liere.commands.output import say, table
 from liere.errors import suggest
 from liere.evaluation.flops import FlopCount, PaperFigure, count_flops, paper_figure
-from liere.presets import SIZES, ViTSize
+from liere.presets import SIZES
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -27,30 +27,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--batch-size", type=int, default=1, metavar="N", help="images that share the rotations (default: 1)"
     )
     parser.add_argument("--json", action="store_true", help="print JSON, every part of the count included")
-    add_input_arguments(parser)
-    group = parser.add_argument_group("dimensions", "override those of the sizes")
-    for field in ViTSize._fields:
-        group.add_argument(f"--{field.replace('_', '-')}", type=int, metavar="N")
+    add_model_arguments(parser, "options of the encodings, such as share_heads=true")
 
 
 def run(args: argparse.Namespace) -> None:
     """Count and print."""
     given = model_input(args)
-    overrides = {field: getattr(args, field) for field in ViTSize._fields if getattr(args, field) is not None}
-    rows = [_row(name, encoding, given, overrides, args.batch_size) for name in args.size for encoding in args.encoding]
+    rows = [_row(name, encoding, given, args) for name in args.size for encoding in args.encoding]
     if args.json:
         say(json.dumps({"input": given, "batch_size": args.batch_size, "rows": rows}, indent=1))
     else:
         _print_table(rows, args.batch_size)
 
 
-def _row(name: str, encoding: str, given: dict[str, Any], overrides: dict[str, int], batch_size: int) -> dict[str, Any]:
+def _row(name: str, encoding: str, given: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:
     if name not in SIZES:
         raise ValueError(f"unknown size {name!r}: {suggest(name, SIZES)}")
+    overrides, options = dimensions(args), dict(args.options)
     size = SIZES[name]._replace(**overrides)
-    count = count_flops(size, encoding, batch_size=batch_size, **given)
+    count = count_flops(size, encoding, batch_size=args.batch_size, **given, **options)
     absolute = count_flops(size, "absolute", **given)
-    printed = None if overrides else paper_figure(name, encoding, given)
+    printed = None if overrides or options else paper_figure(name, encoding, given)
     return {
         "size": name,
         "dimensions": size._asdict(),

@@ -8,7 +8,7 @@ import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from liere.commands.arguments import add_input_arguments, model_input
+from liere.commands.arguments import add_model_arguments, dimensions, model_input
 from liere.commands.output import say, table
 from liere.presets import SIZES
 
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("liere-inspect"), help="folder (default: ./liere-inspect)")
     parser.add_argument("--seed", type=int, default=0, help="seed of weights and inputs (default: 0)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table, and draw nothing")
-    add_input_arguments(parser)
+    add_model_arguments(parser, "options of create_model or the encoding, such as pool=mean or share_heads=true")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -64,9 +64,10 @@ def _load(args: argparse.Namespace) -> VisionTransformer:
     from liere.presets import create_model
 
     given = model_input(args)
+    own = given | dimensions(args) | dict(args.options) | {"encoding": args.encoding}
     path = Path(args.model)
     if args.model in SIZES or not (path.suffix or path.exists()):
-        return create_model(args.model, encoding=args.encoding, **given)
+        return create_model(args.model, **own)
     from liere.integrations.weights import load_weights
 
     weights = load_weights(path)
@@ -75,11 +76,11 @@ def _load(args: argparse.Namespace) -> VisionTransformer:
         return from_reference(weights, encoding=args.encoding, **shape)
     if args.size is None:
         raise ValueError(f"{path} is not of the published code: name the size of the model it belongs to with --size")
-    model = create_model(args.size, encoding=args.encoding, **given)
+    model = create_model(args.size, **own)
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
-        raise ValueError(f"{path} does not fit --size {args.size} --encoding {args.encoding}: {error}") from None
+        raise ValueError(f"{path} does not fit the size, encoding and options: {error}") from None
     return model
 
 
@@ -96,7 +97,7 @@ def _print(numbers: Inspection) -> None:
             "-" if layer.commutator is None else f"{statistics.fmean(layer.commutator):.3f}",
             "-" if layer.relativity is None else f"{layer.relativity:.1e}",
             "-" if layer.generator_gradient is None else f"{layer.generator_gradient:.2e}",
-            f"{layer.qkv_gradient:.2e}",
+            "-" if layer.qkv_gradient is None else f"{layer.qkv_gradient:.2e}",
         ]
         for index, layer in enumerate(numbers.layers)
     ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -30,6 +32,10 @@ class TransformerShape:
     num_heads: int
     depth: int
     num_prefix_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        if self.dim % self.num_heads:
+            raise ValueError(f"dim={self.dim} is not divisible by heads={self.num_heads}: choose other heads")
 
     @property
     def ndim(self) -> int:
@@ -90,6 +96,6 @@ class PositionEncoding(nn.Module):
         """
         return tokens
 
-    def layer_rotations(self, positions: Float[Tensor, "*batch tokens ndim"], depth: int) -> tuple[Tensor | None, ...]:
-        """Return for each layer the rotations `[*batch, heads, tokens, blocks, b, b]` of its queries and keys."""
-        return (None,) * depth
+    def layer_rotations(self, positions: Float[Tensor, "*batch tokens ndim"], depth: int) -> Iterator[Tensor | None]:
+        """Yield for each layer the rotations `[*batch, heads, tokens, blocks, b, b]` of its queries and keys."""
+        yield from itertools.repeat(None, depth)

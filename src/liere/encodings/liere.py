@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
 from typing import Any
 
@@ -65,6 +66,9 @@ class LieRE(RotaryEncoding):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
+        if not math.isfinite(init_scale) or init_scale < 0:
+            raise ValueError(f"init_scale must be finite and not negative, got {init_scale}")
+        block_size = operator.index(block_size)
         if not 2 <= block_size <= head_dim:
             raise ValueError(
                 f"block_size must be between 2 and head_dim={head_dim}, got {block_size}: "

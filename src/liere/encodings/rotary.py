@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -10,7 +12,7 @@ from torch import Tensor
 from liere.encodings.contract import PositionEncoding, TransformerShape
 from liere.generators import write_positions
 from liere.positions import check_positions
-from liere.rotations import apply_rotations, exp_skew
+from liere.rotations import apply_rotations, check_shapes, exp_skew
 from liere.shapes import Float, Real
 
 __all__ = ["RotaryEncoding"]
@@ -98,38 +100,34 @@ class RotaryEncoding(PositionEncoding):
         Returns:
             The rotated queries and keys.
         """
+        check_positions(positions, self.ndim)
+        rotations = k_rotations = self._rotations(positions, layer)
+        if k_positions is not None:
+            check_positions(k_positions, self.ndim, name="k_positions")
+            k_rotations = self._rotations(k_positions, layer)
         k_prefix = num_prefix_tokens if k_num_prefix_tokens is None else k_num_prefix_tokens
-        self._check_fit_of_tokens("q", q, "positions", positions, num_prefix_tokens)
-        if k_positions is None:
-            self._check_fit_of_tokens("k", k, "positions", positions, k_prefix)
-        else:
-            self._check_fit_of_tokens("k", k, "k_positions", k_positions, k_prefix)
-        rotations = self._rotations(positions, layer)
-        k_rotations = rotations if k_positions is None else self._rotations(k_positions, layer)
-        return (
-            apply_rotations(q, rotations, num_prefix_tokens=num_prefix_tokens),
-            apply_rotations(k, k_rotations, num_prefix_tokens=k_prefix),
-        )
+        return self._rotate("q", q, rotations, num_prefix_tokens), self._rotate("k", k, k_rotations, k_prefix)
 
-    def layer_rotations(self, positions: Float[Tensor, "*batch tokens ndim"], depth: int) -> tuple[Tensor | None, ...]:
-        """Return each layer's own rotations; layers that share generators share the tensor."""
+    def layer_rotations(self, positions: Float[Tensor, "*batch tokens ndim"], depth: int) -> Iterator[Tensor | None]:
+        """Yield each layer's own rotations; layers that share generators share the tensor."""
         check_positions(positions, self.ndim)
         if self.share_layers:
-            return (self._rotations(positions, 0),) * depth
-        return tuple(self._rotations(positions, layer) for layer in range(depth))
+            yield from itertools.repeat(self._rotations(positions, 0), depth)
+        else:
+            yield from (self._rotations(positions, layer) for layer in range(depth))
 
     def check_fit(self, shape: TransformerShape) -> None:
         """Raise `ValueError` if axes, head width, number of heads or of layers differ."""
         for argument, mine, theirs, serves_any in [
             ("ndim", self.ndim, shape.ndim, False),
             ("head_dim", self.head_dim, shape.head_dim, False),
-            ("num_heads", self.num_heads, shape.num_heads, self.num_heads == 1 or self.share_heads),
+            ("num_heads", self.num_heads, shape.num_heads, self.share_heads),
             ("depth", self.depth, shape.depth, self.share_layers),
         ]:
             if mine != theirs and not serves_any:
                 raise ValueError(
                     f"encoding was built with {argument}={mine}, but the model has {theirs}: "
-                    f"build it with {argument}={theirs}"
+                    f"build it with {argument}={theirs}" + _sharing_hint(argument)
                 )
 
     def extra_repr(self) -> str:
@@ -137,17 +135,11 @@ class RotaryEncoding(PositionEncoding):
         fields = "ndim", "head_dim", "num_heads", "depth", "block_size", "share_heads", "share_layers"
         return ", ".join(f"{field}={getattr(self, field)}" for field in fields)
 
-    def _check_fit_of_tokens(self, name: str, x: Tensor, positions_name: str, positions: Tensor, prefix: int) -> None:
-        check_positions(positions, self.ndim, name=positions_name)
+    def _rotate(self, name: str, x: Tensor, rotations: Tensor, num_prefix_tokens: int) -> Tensor:
         if x.shape[-1] != self.head_dim:
             raise ValueError(f"{name} has head_dim {x.shape[-1]}, but this encoding was built for {self.head_dim}")
-        given, tokens = positions.shape[-2], x.shape[-2]
-        if given != tokens - prefix:
-            raise ValueError(
-                f"{positions_name} holds {given} positions, but {name} has {tokens} tokens, num_prefix_tokens={prefix} "
-                f"of them without a position: give {tokens - prefix} positions"
-                + (", or the keys' own as k_positions" if (name, positions_name) == ("k", "positions") else "")
-            )
+        check_shapes(x, rotations, num_prefix_tokens, name=name)
+        return apply_rotations(x, rotations, num_prefix_tokens=num_prefix_tokens)
 
     def _rotations(self, positions: Tensor, layer: int) -> Tensor:
         dtypes = [positions.dtype, torch.float32, *(p.dtype for p in self.parameters())]
@@ -158,3 +150,8 @@ class RotaryEncoding(PositionEncoding):
     def _expand(self, rotations: Tensor) -> Tensor:
         heads = -5
         return rotations.expand(*rotations.shape[:heads], self.num_heads, *rotations.shape[heads + 1 :])
+
+
+def _sharing_hint(argument: str) -> str:
+    sharing = {"num_heads": "share_heads", "depth": "share_layers"}
+    return f", or with {sharing[argument]}=True" if argument in sharing else ""

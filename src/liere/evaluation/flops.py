@@ -94,8 +94,7 @@ def count_flops(
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
     shape = TransformerShape(grid_shape(image_size, patch_size), size.dim, size.heads, size.depth, num_prefix_tokens)
-    with torch.device("meta"):  # dimensions only, no memory
-        rope = create_encoding(encoding, shape, **encoding_options)
+    rope = create_encoding(encoding, shape, **encoding_options)
     tokens, dim, depth = shape.num_tokens, size.dim, size.depth
     rotate = exponential = paper_rotate = 0
     if isinstance(rope, RotaryEncoding):
@@ -103,7 +102,7 @@ def count_flops(
         blocks = size.heads * rope.num_blocks * depth
         rotate = 2 * shape.num_patches * blocks * b**2
         # The paper counts products with learned matrices, and VisionLLaMA's elementwise rotation as nothing.
-        paper_rotate = 2 * tokens * blocks * b**2 if isinstance(rope, LieRE) else 0
+        paper_rotate = 2 * tokens * blocks * b**2 if list(rope.parameters()) else 0
         distinct_heads = 1 if rope.share_heads else size.heads
         distinct_layers = 1 if rope.share_layers else depth
         matrices = distinct_layers * distinct_heads * shape.num_patches * rope.num_blocks
@@ -123,11 +122,12 @@ def count_flops(
 
 
 def _expected_norm(rope: RotaryEncoding, grid: tuple[int, ...]) -> float:
-    """Return the root mean square, over initialisations, of the norm that `exp_skew` scales by at the far corner."""
-    if not isinstance(rope, LieRE):
-        return 1.0
-    b = rope.block_size
+    """Return the norm that `exp_skew` scales by at the far corner: for LieRE the root mean square over draws."""
     reach = sum(n > 1 for n in grid)  # the far corner is 1 on every axis that has more than one token
+    if not isinstance(rope, LieRE):
+        corner = rope.skew_generators(0).detach()[[n > 1 for n in grid]].sum(0)
+        return torch.linalg.matrix_norm(corner).max().item() / math.sqrt(2)
+    b = rope.block_size
     mean, variance = rope.init_scale / 2, rope.init_scale**2 / 12
     entry = reach**2 * mean**2 + reach * variance
     return math.sqrt(b * (b - 1) / 2 * entry)

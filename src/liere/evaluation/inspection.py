@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from liere.encodings import PositionEncoding, RotaryEncoding
+from liere.encodings import RotaryEncoding
+from liere.encodings.liere import LieRE
 from liere.generators import commutator_norm, rotation_planes
 from liere.positions import grid_positions
 from liere.shapes import Float
@@ -20,7 +21,7 @@ __all__ = [
     "Inspection",
     "LayerNumbers",
     "basis_pattern",
-    "gradient_norms",
+    "gradients",
     "inspect_model",
     "relativity_errors",
 ]
@@ -40,9 +41,9 @@ class LayerNumbers:
     relativity: float | None
     """Mean of `|R(x)^T R(y) - R(y - x)| / |R|` over pairs of positions in the grid, all heads."""
     generator_gradient: float | None
-    """Norm of the gradient of the layer's own generators; None where layers share them."""
-    qkv_gradient: float
-    """Norm of the gradient of the query, key and value weights."""
+    """Norm of the gradient of the layer's own generators; None where layers share them, or where they are frozen."""
+    qkv_gradient: float | None
+    """Norm of the gradient of the query, key and value weights; None where they are frozen."""
 
 
 @dataclass(frozen=True)
@@ -83,26 +84,29 @@ def inspect_model(model: VisionTransformer, *, seed: int = 0) -> Inspection:
         [0.0, 0.0]
     """
     encoding = model.encoding
-    gradients = gradient_norms(model, seed=seed)
+    found = gradients(model, seed=seed)
     numbers: list[dict[str, Any]] = [{"angles": None, "commutator": None, "relativity": None} for _ in model.blocks]
     by_distance = None
     rotated = 0
     if isinstance(encoding, RotaryEncoding):
         rotated = encoding.num_blocks * encoding.block_size
         numbers, by_distance = _rotation_numbers(encoding, model, seed)
-    own = _own_generators(encoding)
+    has_own = isinstance(encoding, LieRE) and not encoding.share_layers
+    own = found.get("encoding.generators") if has_own else None
     return Inspection(
         encoding=type(encoding).__name__,
         parameters=sum(p.numel() for p in model.parameters()),
         encoding_parameters=sum(p.numel() for p in encoding.parameters()),
         head_dim=model.head_dim,
         rotated_dims=rotated,
-        encoding_gradient=_total([g for name, g in gradients.items() if name.startswith("encoding.")]),
+        encoding_gradient=_total([g for name, g in found.items() if name.startswith("encoding.")]),
         layers=[
             LayerNumbers(
                 **numbers[layer],
-                generator_gradient=None if own is None else gradients["encoding.generators"][layer].norm().item(),
-                qkv_gradient=gradients[f"blocks.{layer}.attention.qkv.weight"].norm().item(),
+                generator_gradient=None if own is None else own[layer].norm().item(),
+                qkv_gradient=_total(
+                    [found[name] for name in [f"blocks.{layer}.attention.qkv.weight"] if name in found]
+                ),
             )
             for layer in range(len(model.blocks))
         ],
@@ -143,7 +147,7 @@ def relativity_errors(
     return error / math.sqrt(encoding.num_blocks * encoding.block_size)
 
 
-def gradient_norms(model: VisionTransformer, *, seed: int = 0) -> dict[str, Tensor]:
+def gradients(model: VisionTransformer, *, seed: int = 0) -> dict[str, Tensor]:
     """Return the gradient of every parameter for the sum of squared logits of two random inputs."""
     generator = torch.Generator().manual_seed(seed)
     parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
@@ -184,11 +188,5 @@ def _rotation_numbers(
     return numbers, list(zip(distances.tolist(), torch.stack(errors).mean(0).tolist(), strict=True))
 
 
-def _own_generators(encoding: PositionEncoding) -> Tensor | None:
-    generators = getattr(encoding, "generators", None)
-    shared = getattr(encoding, "share_layers", False)
-    return generators if isinstance(generators, Tensor) and not shared else None
-
-
-def _total(gradients: list[Tensor]) -> float | None:
-    return torch.stack([g.norm() for g in gradients]).norm().item() if gradients else None
+def _total(parts: list[Tensor]) -> float | None:
+    return torch.stack([part.norm() for part in parts]).norm().item() if parts else None

@@ -67,9 +67,10 @@ def _draw_angles(ax: Any, numbers: Inspection) -> None:
     colours = [encoding_colour(name) for name in ("liere8", "liere", "visionllama", "rope_mixed")]
     for axis in range(axes):
         offset = (axis - (axes - 1) / 2) * 0.6 / axes
-        points = [(index + offset, angle) for index, angles in enumerate(layers) for angle in angles[axis] if angle]
-        ax.scatter(*zip(*points, strict=True), s=4, alpha=0.35, lw=0, color=colours[axis % 4], label=f"axis {axis}")
-    ax.set(xlabel="layer", ylabel="radians", yscale="log")
+        points = [(layer + offset, angle) for layer, angles in enumerate(layers) for angle in angles[axis] if angle]
+        index, angles = zip(*points, strict=True) if points else ((), ())
+        ax.scatter(index, angles, s=4, alpha=0.35, lw=0, color=colours[axis % 4], label=f"axis {axis}")
+    ax.set(xlabel="layer", ylabel="radians", yscale="log" if any(map(_turns, layers)) else "linear")
     ax.legend(fontsize=7, markerscale=3, framealpha=0.9)
 
 
@@ -98,14 +99,21 @@ def _draw_relativity(ax: Any, numbers: Inspection) -> None:
 def _draw_gradients(ax: Any, numbers: Inspection) -> None:
     ax.set_title("Gradient norm by layer")
     layers = range(len(numbers.layers))
-    ax.bar(layers, [layer.qkv_gradient for layer in numbers.layers], color=GRID, label="q, k, v weights")
+    qkv = [layer.qkv_gradient for layer in numbers.layers]
+    if None not in qkv:
+        ax.bar(layers, qkv, color=GRID, label="q, k, v weights")
     generators = [layer.generator_gradient for layer in numbers.layers]
     if None not in generators:
         ax.plot(layers, generators, "o-", color=encoding_colour("liere"), label="generators")
     elif numbers.encoding_gradient is not None:
         ax.axhline(numbers.encoding_gradient, color=encoding_colour("liere"), label="encoding (shared)")
     ax.set(xlabel="layer", yscale="log")
-    ax.legend(fontsize=7, framealpha=0.9)
+    if ax.get_legend_handles_labels()[1]:
+        ax.legend(fontsize=7, framealpha=0.9)
+
+
+def _turns(angles: list[list[float]]) -> bool:
+    return any(angle for axis in angles for angle in axis)
 
 
 def _say(ax: Any, text: str) -> None:
