@@ -6,11 +6,24 @@ from typing import Any
 
 import torch
 
-from liere import VisionTransformer, create_model
+from liere import (
+    RotaryEncoding,
+    TransformerShape,
+    VisionTransformer,
+    create_encoding,
+    create_model,
+    list_encodings,
+)
 
-ENCODINGS = ["none", "absolute", "sincos", "visionllama", "rope_mixed", "liere8", "liere5", "liere"]
-ROTARY = ["visionllama", "rope_mixed", "liere8", "liere5", "liere"]
 SMALL = {"dim": 48, "depth": 3, "heads": 2, "mlp_dim": 40}
+
+
+SHAPE = TransformerShape(grid=(4, 4), dim=48, num_heads=2, depth=3, num_prefix_tokens=1)
+# Every encoding of the library; those with block sizes in three of them, dense included.
+ENCODINGS = [
+    known.replace("<b>", b) for known in list_encodings() for b in (["8", "5", ""] if "<b>" in known else [""])
+]
+ROTARY = [name for name in ENCODINGS if isinstance(create_encoding(name, SHAPE), RotaryEncoding)]
 
 
 def small_model(encoding: Any = "liere8", seed: int = 0, **options: Any) -> VisionTransformer:

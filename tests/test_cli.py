@@ -59,7 +59,8 @@ def test_demo_writes_a_picture(capsys, tmp_path):
     assert "demo.png" in capsys.readouterr().out
     assert (tmp_path / "new" / "folder" / "demo.png").stat().st_size > 50_000
     numbers = json.loads((tmp_path / "new" / "folder" / "demo.json").read_text())["encodings"]
-    assert [row["relativity_error"] < 1e-6 for row in numbers] == [True, True, False, False]
+    assert [row["relativity_error"] < 1e-12 for row in numbers] == [True, True, False, False]
+    assert [row["commutator"] == 0 for row in numbers] == [True, True, False, False]
 
 
 @pytest.mark.parametrize("encoding", ["none", "absolute", "visionllama", "rope_mixed", "liere8"])
@@ -90,6 +91,32 @@ def test_inspect_own_weights(capsys, tmp_path):
     assert "does not fit the size, encoding and options" in capsys.readouterr().err
     assert main([*arguments, "--size", "vit_tiny"]) == 0
     assert len(json.loads(capsys.readouterr().out)["layers"]) == 12
+
+
+def test_inspect_weights_of_a_model_with_options(capsys, tmp_path):
+    options = {"depth": 2, "share_heads": True, "pool": "mean", "num_registers": 2}
+    model = liere.create_model("vit_tiny", encoding="liere8", image_size=8, patch_size=4, num_classes=100, **options)
+    torch.save(model.state_dict(), tmp_path / "w.pt")
+    arguments = f"inspect {tmp_path / 'w.pt'} --image-size 8 --json --size vit_tiny --depth 2"
+    assert main([*arguments.split(), "--option", "share_heads=true", "pool=mean", "num_registers=2"]) == 0
+    assert json.loads(capsys.readouterr().out)["encoding_parameters"] == model.encoding.generators.numel()
+
+
+def test_the_seed_decides_what_a_new_model_is(capsys):
+    outputs = []
+    for seed in (0, 0, 1):
+        main(["inspect", "vit_tiny", "--image-size", "8", "--json", "--seed", str(seed)])
+        outputs.append(json.loads(capsys.readouterr().out)["layers"][0]["angles"])
+    assert outputs[0] == outputs[1]
+    assert outputs[0] != outputs[2]
+
+
+def test_flops_with_options(capsys):
+    command = ["flops", "--size", "vit_base", "--encoding", "liere8", "--json"]
+    assert main([*command, "--option", "share_heads=true"]) == 0
+    shared = json.loads(capsys.readouterr().out)["rows"][0]
+    assert main(command) == 0
+    assert shared["exponential"] * 12 == json.loads(capsys.readouterr().out)["rows"][0]["exponential"]
 
 
 @pytest.mark.parametrize(
@@ -132,3 +159,8 @@ def test_version(capsys):
         main(["--version"])
     assert stop.value.code == 0
     assert capsys.readouterr().out == f"liere {liere.__version__}\n"
+
+
+def test_traceback_on_demand():
+    with pytest.raises(ValueError, match="unknown size"):
+        main(["--traceback", "flops", "--size", "vit_bas"])

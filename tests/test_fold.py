@@ -56,9 +56,14 @@ def test_scores_are_those_of_plain_rope(head_dim, data, heads, share_heads, bias
 
 def test_one_rotation_for_all_heads_and_fixed_encodings():
     weight = torch.randn(3 * 8, 10, dtype=torch.float64)
-    folded = fold_1d(LieRE(1, 8), weight, weight)
-    assert folded.q_weight.shape == (24, 10)
-    assert folded.frequencies.shape == (3, 4)
+    rope, x, positions = LieRE(1, 8).double(), torch.randn(7, 10).double(), torch.randn(7, 1).double()
+    folded = fold_1d(rope, weight, weight)
+    heads = (x @ weight.T).unflatten(-1, (3, 8)).transpose(0, 1)[None]
+    q, k = rope(heads, heads, positions)
+    plain = (x @ folded.q_weight.T).unflatten(-1, (3, 8)).transpose(0, 1)[None]
+    plain = plain_rope(plain, positions, folded.frequencies)
+    assert_close(plain @ plain.mT, q @ k.mT, 1e-11)
+    assert fold_1d(rope, weight.half(), weight.half()).frequencies.dtype == torch.float32
     frequencies = fold_1d(VisionLLaMA(1, 8), weight, weight).frequencies[0]
     assert_close(frequencies, torch.exp(-4 * torch.linspace(0, 1, 4, dtype=torch.float64)), 1e-14)
 

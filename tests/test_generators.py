@@ -43,7 +43,9 @@ def test_rotation_planes_of_degenerate_matrices(size):
     repeated = torch.nn.functional.pad(torch.block_diag(*[pair] * (size // 2)), (0, size % 2, 0, size % 2))
     rank_two = torch.zeros(size, size, dtype=torch.float64)
     rank_two[0, -1], rank_two[-1, 0] = 1e-3, -1e-3
-    _check_planes(torch.stack([torch.zeros_like(repeated), repeated, rank_two, repeated + 1e-9 * rank_two]))
+    faint = repeated.clone()
+    faint[:2, :2] *= 1e-10  # slow planes are planes too
+    _check_planes(torch.stack([torch.zeros_like(repeated), repeated, rank_two, repeated + 1e-9 * rank_two, faint]))
 
 
 def _check_planes(A: torch.Tensor) -> None:

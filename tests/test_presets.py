@@ -18,7 +18,16 @@ def test_sizes(size, millions):
     with torch.device("meta"):
         model = create_model(size, encoding="absolute", **CIFAR)
     assert sum(p.numel() for p in model.parameters()) / 1e6 == pytest.approx(millions, rel=0.005)
-    assert (model.dim, len(model.blocks)) == SIZES[size][:2]
+
+
+def test_dimensions_of_the_sizes():
+    assert SIZES == {
+        "vit_tiny": (384, 12, 6, 768),
+        "vit_small": (384, 12, 6, 1536),
+        "vit_base": (768, 12, 12, 3072),
+        "vit_large": (1024, 24, 16, 4096),
+        "vit_huge": (1280, 32, 16, 5120),
+    }
 
 
 def test_dimensions_override_a_size():
@@ -60,6 +69,10 @@ def test_sizes_of_images_and_patches():
         ({"pool": "max"}, ValueError, "unknown pool 'max'"),
         ({"num_classes": -1}, ValueError, "num_classes must be at least 0, got -1"),
         ({"position_policy": "stretch"}, ValueError, "unknown position policy 'stretch'"),
+        ({"dropout": 1.0}, ValueError, "dropout must be at least 0 and below 1, got 1.0"),
+        ({"attn_dropout": 2.0}, ValueError, "attn_dropout must be at least 0 and below 1, got 2.0"),
+        ({"drop_path": 1.0}, ValueError, "drop_path must be at least 0 and below 1, got 1.0"),
+        ({"num_registers": -1}, ValueError, "num_registers must be at least 0, got -1"),
         ({"dropuot": 0.1}, TypeError, "has no option 'dropuot'.* create_model itself has 'dropout'"),
         ({"share_head": True}, TypeError, "has no option 'share_head': did you mean 'share_heads'"),
         (

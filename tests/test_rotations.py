@@ -219,3 +219,22 @@ def test_apply_keeps_the_dtype_of_x(dtype):
 def test_rotations_that_do_not_fit_are_refused(rotations, prefix, message):
     with pytest.raises(ValueError, match=message):
         apply_rotations(torch.zeros(5, 2, 10, 8), torch.zeros(rotations), num_prefix_tokens=prefix)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_norms_up_to_a_million_are_rotations_and_larger_ones_refused(dtype):
+    X = random_skew(0, 6, 1.0).to(dtype)
+    X = X / (torch.linalg.matrix_norm(X) / 2**0.5)
+    for norm in (1e5, 1e6):
+        R = exp_skew(norm * X)
+        assert_close(R @ R.mT, torch.eye(6), tolerance(dtype, norm))
+        assert_close(R, exp_by_eigenvectors(norm * X), tolerance(dtype, norm, units=20))
+    with pytest.raises(ValueError, match=r"X has norm 2e\+06, but beyond 1.05e\+06 a rotation has no digits left: use"):
+        exp_skew(2e6 * X)
+    assert torch.func.vmap(exp_skew)(2e6 * X[None]).shape == (1, 6, 6)
+
+
+@pytest.mark.parametrize("norm", [1e-3, 1.0, 262.0, 1e5])
+def test_where_norms_are_hidden_the_result_is_as_good(norm):
+    X = random_skew(0, 8, norm, 3).float()
+    assert_close(torch.func.vmap(exp_skew)(X), exp_by_eigenvectors(X), tolerance(torch.float32, norm, units=20))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from unittest import mock
 
 import pytest
 import torch
@@ -130,6 +131,34 @@ def test_gradient_checkpointing_gives_the_same_gradients(encoding):
         torch.testing.assert_close(plain, checkpointed)
 
 
+def test_checkpointing_runs_each_layer_again_in_backward():
+    model = small_model("liere8").train()
+    calls = []
+    model.blocks[1].norm1.register_forward_hook(lambda *_: calls.append(1))
+    model.set_grad_checkpointing()
+    model(torch.randn(1, 3, 16, 16)).sum().backward()
+    assert len(calls) == 2
+
+
+def test_every_dropout_is_where_it_belongs():
+    """What runs in a training step, with its rate: embedding, then attention output, MLP twice, in each layer."""
+    model = small_model("liere8", dropout=0.3, attn_dropout=0.2, drop_path=0.4).train()
+    seen = []
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.register_forward_hook(lambda module, *_, name=name: seen.append((name, module.p)))
+        if isinstance(module, DropPath):
+            module.register_forward_hook(lambda module, *_, name=name: seen.append((name, module.probability)))
+    with mock.patch("liere.vit.F.scaled_dot_product_attention", wraps=F.scaled_dot_product_attention) as attend:
+        model(torch.randn(1, 3, 16, 16))
+    assert [call.kwargs["dropout_p"] for call in attend.call_args_list] == [0.2] * 3
+    expected = [("dropout", 0.3)]
+    for layer, rate in enumerate([0.0, 0.2, 0.4]):
+        block, drop = f"blocks.{layer}", (f"blocks.{layer}.drop_path", rate)
+        expected += [(f"{block}.attention.dropout", 0.3), drop, (f"{block}.mlp.2", 0.3), (f"{block}.mlp.4", 0.3), drop]
+    assert seen == expected
+
+
 def test_dropout_and_drop_path_act_in_training_only():
     model = small_model("liere8", dropout=0.3, attn_dropout=0.3, drop_path=0.5)
     x = torch.randn(4, 3, 16, 16)
@@ -151,12 +180,29 @@ def test_drop_path_drops_whole_members_and_keeps_the_mean():
 def test_reset_classifier():
     model = small_model().double()
     model.reset_classifier(7)
+    assert model.num_classes == 7
     assert model(torch.randn(1, 3, 16, 16, dtype=torch.float64)).shape == (1, 7)
     assert model.get_classifier() is model.head
     model.reset_classifier(0, pool="mean")
     assert model(torch.randn(1, 3, 16, 16, dtype=torch.float64)).shape == (1, 48)
     with pytest.raises(ValueError, match="pool='cls' needs a CLS token"):
         small_model(pool="mean").reset_classifier(5, pool="cls")
+
+
+def test_options_of_attention():
+    attention = small_model(qk_norm=True, qkv_bias=True).blocks[0].attention
+    assert isinstance(attention.q_norm, torch.nn.LayerNorm)
+    assert attention.q_norm.normalized_shape == attention.k_norm.normalized_shape == (24,)
+    assert attention.qkv.bias is not None
+    plain = small_model().blocks[0].attention
+    assert isinstance(plain.q_norm, torch.nn.Identity)
+    assert plain.qkv.bias is None
+
+
+def test_extra_tokens_start_small():
+    model = small_model(dim=480, num_registers=20)
+    assert model.cls_token.std().item() == pytest.approx(0.02, rel=0.2)
+    assert model.registers.std().item() == pytest.approx(0.02, rel=0.05)
 
 
 def test_no_weight_decay_names_positions_and_extra_tokens():

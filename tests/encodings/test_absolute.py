@@ -22,7 +22,12 @@ def test_adds_its_vectors_to_all_tokens():
 
 @pytest.mark.parametrize(
     ("grid", "other", "mode"),
-    [((5,), (9,), "linear"), ((4, 3), (6, 6), "bicubic"), ((2, 4, 3), (4, 6, 3), "trilinear")],
+    [
+        ((5,), (9,), "linear"),
+        ((4, 3), (6, 6), "bicubic"),
+        ((4, 4), (2, 8), "bicubic"),
+        ((2, 4, 3), (4, 6, 3), "trilinear"),
+    ],
 )
 def test_interpolates_the_cells_and_keeps_the_prefix(grid, other, mode):
     encoding = Absolute(grid, 8, num_prefix_tokens=1, init_std=1)
@@ -45,3 +50,8 @@ def test_four_axes_cannot_be_interpolated():
 def test_negative_init_std_is_refused():
     with pytest.raises(ValueError, match="init_std must not be negative, got -1"):
         Absolute((2, 2), 8, init_std=-1)
+
+
+def test_keeps_the_dtype_of_the_tokens():
+    tokens = torch.zeros(1, 4, 8, dtype=torch.bfloat16)
+    assert Absolute((2, 2), 8).embed(tokens, torch.zeros(4, 2), (2, 2)).dtype == torch.bfloat16

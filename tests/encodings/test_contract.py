@@ -8,14 +8,10 @@ import pytest
 import torch
 
 from liere import PositionEncoding, create_encoding, encodings, grid_positions, list_encodings
-from liere.encodings import TransformerShape
-from tests.models import ENCODINGS, SMALL, small_model
-
-SHAPE = TransformerShape(grid=(4, 4), dim=48, num_heads=2, depth=3, num_prefix_tokens=1)
-NAMES = [name.replace("<b>", "8") for name in list_encodings()]
+from tests.models import ENCODINGS, SHAPE, SMALL, small_model
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ENCODINGS)
 def test_embeds_tokens_and_rotates_layers(name):
     encoding = create_encoding(name, SHAPE)
     for grid in [(4, 4), (6, 3)]:
@@ -28,7 +24,7 @@ def test_embeds_tokens_and_rotates_layers(name):
             assert rotations is None or rotations.shape[-4] == len(positions)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ENCODINGS)
 def test_state_dict_survives_a_round_trip(name):
     torch.manual_seed(0)
     first, second = create_encoding(name, SHAPE), create_encoding(name, SHAPE)
@@ -38,7 +34,7 @@ def test_state_dict_survives_a_round_trip(name):
     assert repr(copy.deepcopy(first)) == repr(first)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ENCODINGS)
 def test_every_parameter_of_an_encoding_gets_a_gradient(name):
     model = small_model(name)
     model(torch.randn(2, 3, 16, 16)).square().sum().backward()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from liere import LieRE, apply_rotations, grid_positions
+from tests.models import SHAPE
 from tests.numerics import assert_close, rotate_slowly, seeds
 
 
@@ -43,12 +44,13 @@ def test_batched_positions_are_those_of_each_member():
 
 
 def test_cross_attention():
-    rope = LieRE(2, 8, num_heads=2)
+    rope = LieRE(2, 8, num_heads=2, depth=2)
     q, k = torch.randn(3, 2, 4, 8), torch.randn(3, 2, 1 + 9, 8)
     q_positions, k_positions = torch.rand(4, 2), grid_positions((3, 3))
-    rotated_q, rotated_k = rope(q, k, q_positions, k_positions, k_num_prefix_tokens=1)
-    assert torch.equal(rotated_q, apply_rotations(q, rope.rotations(q_positions)))
-    assert torch.equal(rotated_k, apply_rotations(k, rope.rotations(k_positions), num_prefix_tokens=1))
+    for layer in (0, 1):
+        rotated_q, rotated_k = rope(q, k, q_positions, k_positions, layer=layer, k_num_prefix_tokens=1)
+        assert torch.equal(rotated_q, apply_rotations(q, rope.rotations(q_positions, layer)))
+        assert torch.equal(rotated_k, apply_rotations(k, rope.rotations(k_positions, layer), num_prefix_tokens=1))
 
 
 @given(seed=seeds, size=st.sampled_from([2, 4, 8]))
@@ -96,6 +98,7 @@ def test_shared_rotations_are_views():
         ({"k_positions": torch.zeros(5, 1)}, r"k_positions has shape \[5, 1\], but this encoding has 2 axes"),
         ({"k_positions": torch.full((5, 2), torch.nan)}, r"k_positions\[0, 0\] is nan"),
         ({"layer": 3}, "layer must be between 0 and 0, got 3"),
+        ({"layer": -1}, "layer must be between 0 and 0, got -1"),
         ({"q": torch.zeros(1, 2, 5, 6)}, "q has head_dim 6, but this encoding was built for 8"),
         ({"k": torch.zeros(1, 2, 5, 12)}, "k has head_dim 12, but this encoding was built for 8"),
         ({"k": torch.zeros(1, 1, 5, 8)}, "rotations are for 2 heads, but k has 1: .*share_heads=True"),
@@ -109,3 +112,26 @@ def test_bad_input_is_refused(arguments, message):
     x = torch.zeros(1, 2, 5, 8)
     with pytest.raises(ValueError, match=message):
         LieRE(2, 8, num_heads=2)(**({"q": x, "k": x, "positions": torch.zeros(5, 2)} | arguments))
+
+
+def test_rotations_are_as_precise_as_the_parameters_and_the_positions():
+    rope, positions = LieRE(2, 8), torch.rand(3, 2)
+    wide = LieRE(2, 8).double()
+    wide.load_state_dict(rope.state_dict())
+    assert wide.rotations(positions).dtype == torch.float64
+    assert_close(wide.rotations(positions), rope.rotations(positions.double()), 1e-14)
+    assert (wide.rotations(positions) - rope.rotations(positions)).abs().max() > 1e-9
+
+
+def test_layers_that_share_generators_share_the_rotations():
+    first, second = LieRE(2, 8, depth=2, share_layers=True).layer_rotations(torch.rand(3, 2), 2)
+    assert first is second
+
+
+def test_a_model_wants_an_encoding_for_its_heads_and_layers():
+    for options in ({"num_heads": 1, "depth": 3}, {"num_heads": 3, "depth": 3}):
+        with pytest.raises(ValueError, match=r"built with num_heads=.*, but the model has 2: .*share_heads=True"):
+            LieRE(2, 24, **options).check_fit(SHAPE)
+    with pytest.raises(ValueError, match=r"built with depth=1, but the model has 3: .*share_layers=True"):
+        LieRE(2, 24, num_heads=2).check_fit(SHAPE)
+    LieRE(2, 24, share_heads=True, share_layers=True).check_fit(SHAPE)

@@ -8,7 +8,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from liere import create_model, grid_positions
-from liere.evaluation.flops import PAPER, PAPER_INPUT, count_flops
+from liere.evaluation.flops import PAPER, PAPER_INPUT, PaperFigure, count_flops
 from liere.generators import write_positions
 from liere.presets import SIZES, ViTSize
 
@@ -109,3 +109,17 @@ def test_expected_norm_is_near_the_measured_one():
         X = write_positions(torch.ones(1, 2), rope.skew_generators().detach())
         measured = (torch.linalg.matrix_norm(X).square() / 2).mean().sqrt().item()
         assert _expected_norm(rope, (8, 8)) == pytest.approx(measured, rel=0.03)
+
+
+def test_a_figure_is_a_slip_beyond_its_rounding_only():
+    assert not PaperFigure(5.607).is_slip(5.60749, 5.60749)
+    assert PaperFigure(5.607).is_slip(5.609, 5.607)
+    assert not PaperFigure(5.617, 0.178).is_slip(5.6166, 5.6071)
+    assert PaperFigure(5.617, 0.140).is_slip(5.6166, 5.6071)
+
+
+def test_smaller_generators_need_fewer_squarings():
+    small, large = (
+        count_flops(SIZES["vit_base"], "liere8", **PAPER_INPUT, init_scale=scale).exponential for scale in (0.01, 6.28)
+    )
+    assert small < large

@@ -8,6 +8,7 @@ import torch
 from liere import LieRE
 from liere.encodings.visionllama import VisionLLaMA
 from liere.evaluation.inspection import basis_pattern, inspect_model, relativity_errors
+from liere.generators import commutator_norm
 from tests.models import ENCODINGS, ROTARY, small_model
 
 
@@ -43,8 +44,9 @@ def test_gradients_are_those_of_autograd():
     numbers = inspect_model(model, seed=3)
     x = torch.randn(2, 3, 16, 16, generator=torch.Generator().manual_seed(3))
     model(x).square().sum().backward()
-    for layer, expected in zip(numbers.layers, model.encoding.generators.grad, strict=True):
+    for layer, block, expected in zip(numbers.layers, model.blocks, model.encoding.generators.grad, strict=True):
         assert layer.generator_gradient == pytest.approx(expected.norm().item(), rel=1e-5)
+        assert layer.qkv_gradient == pytest.approx(block.attention.qkv.weight.grad.norm().item(), rel=1e-5)
 
 
 def test_shared_layers_have_one_gradient():
@@ -85,3 +87,51 @@ def test_patterns():
         fixed,
         torch.tensor([[0, 1, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 0, 1, 0, 0, 0]] + [[0] * 6] * 2),
     )
+
+
+def test_dropout_does_not_disturb_the_numbers():
+    model = small_model("liere8", dropout=0.5).train()
+    assert inspect_model(model) == inspect_model(model)
+
+
+def test_each_layer_has_its_own_numbers():
+    layers = inspect_model(small_model("liere8")).layers
+    assert len({layer.relativity for layer in layers}) == 3
+    assert len({tuple(layer.commutator) for layer in layers}) == 3
+
+
+def test_commutators_of_three_axes_are_averaged_over_pairs():
+    model = small_model("liere", image_size=(4, 8, 8), patch_size=(2, 4, 4))
+    a, b, c = model.encoding.skew_generators(1).unbind(0)
+    expected = (commutator_norm(a, b) + commutator_norm(a, c) + commutator_norm(b, c)).mean(-1) / 3
+    torch.testing.assert_close(torch.tensor(inspect_model(model).layers[1].commutator), expected.detach())
+
+
+def test_distances_and_rotated_dimensions():
+    numbers = inspect_model(small_model("liere5"))
+    assert numbers.rotated_dims == 20
+    distances, errors = zip(*numbers.relativity_by_distance, strict=True)
+    assert max(distances) <= 2**0.5 + 1e-9
+    assert 0 in distances
+    assert all(error < 1e-12 for distance, error in numbers.relativity_by_distance if distance == 0)
+    assert max(errors) > 0.1
+
+
+def test_frozen_parameters_have_no_gradient():
+    model = small_model("liere8")
+    model.encoding.requires_grad_(False)
+    model.blocks.requires_grad_(False)
+    numbers = inspect_model(model)
+    assert numbers.encoding_gradient is None
+    assert all(layer.generator_gradient is None and layer.qkv_gradient is None for layer in numbers.layers)
+
+
+@pytest.mark.parametrize("options", [{"init_scale": 0.0}, {"share_layers": True}])
+def test_unusual_encodings_are_drawn(tmp_path, options):
+    pytest.importorskip("matplotlib")
+    from liere.evaluation.inspection_figure import draw_inspection
+
+    model = small_model("liere8", **options)
+    model.blocks.requires_grad_(False)
+    draw_inspection(model, inspect_model(model), "title", tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").exists()

@@ -1,0 +1,55 @@
+"""Compiled and exported models agree with eager ones. In a process of its own: tracers do not see shape checks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import torch, liere
+backend, names = sys.argv[1], sys.argv[2:]
+torch.set_num_threads(1)
+for name in names:
+    torch.manual_seed(0)
+    size = dict(dim=32, depth=2, heads=2, mlp_dim=32)
+    model = liere.create_model(encoding=name, image_size=16, patch_size=4, num_classes=3, num_registers=1, **size)
+    x = torch.randn(2, 3, 16, 16)
+    compiled = torch.compile(model, backend=backend, fullgraph=True)
+    losses = [run(x).square().sum() for run in (model, compiled)]
+    gradients = [torch.autograd.grad(loss, list(model.parameters())) for loss in losses]
+    torch.testing.assert_close(*losses, rtol=1e-4, atol=1e-5)
+    for eager, traced in zip(*gradients, strict=True):
+        torch.testing.assert_close(eager, traced, rtol=1e-3, atol=1e-4)
+    exported = torch.export.export(model.eval(), (x,)).module()
+    torch.testing.assert_close(exported(x), model(x), rtol=1e-4, atol=1e-5)
+    torch.compiler.reset()
+rope = liere.LieRE(2, 16).requires_grad_(False)
+q, positions = torch.randn(1, 1, 5, 16), torch.rand(5, 2)
+traced = torch.jit.trace(lambda q, p: rope(q, q, p)[0], (q, positions), check_trace=False)
+far = 20 * positions  # other norms than while tracing
+torch.testing.assert_close(traced(q, far), rope(q, q, far)[0], rtol=1e-3, atol=1e-4)
+print("agreed on", *names)
+"""
+
+
+def run(backend: str, *names: str) -> str:
+    command = [sys.executable, "-c", SCRIPT, backend, *names]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_traced_models_agree_with_eager_ones():
+    assert run("aot_eager", "visionllama", "rope_mixed", "liere8") == "agreed on visionllama rope_mixed liere8\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["none", "absolute", "sincos", "visionllama", "rope_mixed", "liere3", "liere5", "liere"]
+)
+def test_models_compiled_to_machine_code_agree_with_eager_ones(name):
+    assert run("inductor", name) == f"agreed on {name}\n"
