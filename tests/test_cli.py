@@ -126,6 +126,13 @@ def test_flops_with_options(capsys):
         ("flops --encoding leire8", "unknown encoding 'leire8': did you mean 'liere8'?"),
         ("flops --image-size 33", "is not divisible by patch_size"),
         ("flops --batch-size 0", "batch_size must be at least 1, got 0"),
+        ("flops --dim 100", "dim=100 is not divisible by heads=6"),
+        ("flops --dim 0", "dim must be at least 1, got 0"),
+        ("flops --mlp-dim -5", "mlp_dim must be at least 1, got -5"),
+        ("flops --num-classes -1", "num_classes must be at least 0, got -1"),
+        ("flops --in-channels 0", "in_channels must be at least 1, got 0"),
+        ("flops --option share_head=1 --encoding liere8", "has no option 'share_head': did you mean 'share_heads'?"),
+        ("inspect vit_tiny --size vit_base", "--size vit_base goes with a file of weights, but MODEL is vit_tiny"),
         ("inspect vit_bas", "unknown size 'vit_bas': did you mean 'vit_base'?"),
         ("inspect nowhere.safetensors", "no file of weights at nowhere.safetensors"),
         ("inspect vit_tiny --encoding liere65", "block_size must be between 2 and head_dim=64, got 65"),
@@ -142,6 +149,7 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ("flops --option share_heads", "write it as name=value"),
         ("flops --image-size 8y8", "write 224 for a square image"),
         ("nonsense", "invalid choice"),
         ("", "required"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import liere
 from liere.cli import main, make_parser
 
 ROOT = Path(__file__).parents[1]
@@ -48,6 +49,28 @@ def test_commands_are_understood(page):
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def test_the_api_page_names_every_public_name():
+    page = (ROOT / "docs" / "api.md").read_text()
+    assert [name for name in liere.__all__ if f"`{name}" not in page] == []
+
+
+def test_results_of_demo_and_inspect_are_those_of_the_code(capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    results = ROOT / "docs" / "results"
+    assert main(["demo", "--out", str(tmp_path)]) == 0
+    assert main(["inspect", "vit_small", "--encoding", "liere8", "--out", str(tmp_path)]) == 0
+    for name in ("demo.json", "inspect.json"):
+        new, old = (json.loads((folder / name).read_text()) for folder in (tmp_path, results))
+        assert _leaves(new) == pytest.approx(_leaves(old), rel=1e-2, abs=1e-3)
+
+
+def _leaves(value) -> list[float]:
+    """All numbers of nested data, in order."""
+    if isinstance(value, dict | list):
+        return [leaf for part in (value.values() if isinstance(value, dict) else value) for leaf in _leaves(part)]
+    return [value] if isinstance(value, int | float) else []
 
 
 def test_flops_tables_are_what_the_command_prints(capsys):

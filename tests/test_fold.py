@@ -84,6 +84,8 @@ def test_block_2_keeps_its_frequencies():
 )
 @pytest.mark.usefixtures("no_shape_checks")
 def test_what_cannot_be_folded_is_refused(rope, rows, message):
+    with pytest.raises(TypeError, match="rope must be a rotary encoding such as LieRE, got Linear"):
+        fold_1d(torch.nn.Linear(2, 2), torch.zeros(2, 2), torch.zeros(2, 2))
     weight = torch.zeros(rows, 10)
     with pytest.raises(ValueError, match=message):
         fold_1d(rope, weight, weight)

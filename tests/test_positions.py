@@ -66,6 +66,9 @@ def test_device_and_dtype():
     [
         ({"shape": ()}, ValueError, "shape must have at least one axis"),
         ({"shape": (3, 0)}, ValueError, r"at least one token, got \(3, 0\)"),
+        ({"shape": (2.7, 3)}, TypeError, "shape must be a sequence of ints"),
+        ({"shape": "34"}, TypeError, "shape must be a sequence of ints"),
+        ({"shape": (3,), "dtype": torch.int64}, TypeError, "dtype must be a floating-point type, got torch.int64"),
         ({"shape": 7}, TypeError, r"shape must be a sequence of ints, got 7: write \(7,\)"),
         ({"shape": (3, 3), "reference_shape": (3,)}, ValueError, "reference_shape has 1 axes .* shape has 2"),
         (

@@ -120,6 +120,7 @@ def test_autocast_does_not_lower_the_precision(size):
 
 def test_shapes_without_elements_and_batches_of_many_axes():
     assert exp_skew(torch.zeros(0, 5, 5)).shape == (0, 5, 5)
+    assert exp_skew(torch.zeros(2, 0, 0)).shape == (2, 0, 0)
     assert exp_skew(torch.zeros(2, 3, 1, 1)).eq(1).all()
     X = random_skew(0, 5, 3.0, 2, 3, 4)
     assert_close(exp_skew(X)[1, 2, 3], exp_skew(X[1, 2, 3]), 1e-15)
@@ -238,3 +239,9 @@ def test_norms_up_to_a_million_are_rotations_and_larger_ones_refused(dtype):
 def test_where_norms_are_hidden_the_result_is_as_good(norm):
     X = random_skew(0, 8, norm, 3).float()
     assert_close(torch.func.vmap(exp_skew)(X), exp_by_eigenvectors(X), tolerance(torch.float32, norm, units=20))
+
+
+@pytest.mark.usefixtures("no_shape_checks")
+def test_whole_numbers_are_not_rotated():
+    with pytest.raises(TypeError, match=r"x must hold floating-point numbers, got torch\.int64: convert it"):
+        apply_rotations(torch.ones(1, 1, 3, 2, dtype=torch.int64), torch.eye(2).expand(1, 3, 1, 2, 2))

@@ -24,11 +24,15 @@ for name in names:
     torch.testing.assert_close(*losses, rtol=1e-4, atol=1e-5)
     for eager, traced in zip(*gradients, strict=True):
         torch.testing.assert_close(eager, traced, rtol=1e-3, atol=1e-4)
-    exported = torch.export.export(model.eval(), (x,)).module()
-    torch.testing.assert_close(exported(x), model(x), rtol=1e-4, atol=1e-5)
+    batch = {"x": {0: torch.export.Dim("batch")}}
+    exported = torch.export.export(model.eval(), (x,), dynamic_shapes=batch).module()
+    more = torch.randn(5, 3, 16, 16)
+    torch.testing.assert_close(exported(more), model(more), rtol=1e-4, atol=1e-5)
     torch.compiler.reset()
-rope = liere.LieRE(2, 16).requires_grad_(False)
-q, positions = torch.randn(1, 1, 5, 16), torch.rand(5, 2)
+rope = liere.LieRE(2, 16, num_heads=3).requires_grad_(False)
+q, positions = torch.randn(2, 3, 5, 16), torch.rand(5, 2)
+compiled = torch.compile(rope, backend="aot_eager", dynamic=True, fullgraph=True)
+torch.testing.assert_close(compiled(q, q, positions)[0], rope(q, q, positions)[0], rtol=1e-4, atol=1e-5)
 traced = torch.jit.trace(lambda q, p: rope(q, q, p)[0], (q, positions), check_trace=False)
 far = 20 * positions  # other norms than while tracing
 torch.testing.assert_close(traced(q, far), rope(q, q, far)[0], rtol=1e-3, atol=1e-4)

@@ -183,10 +183,13 @@ def test_reset_classifier():
     assert model.num_classes == 7
     assert model(torch.randn(1, 3, 16, 16, dtype=torch.float64)).shape == (1, 7)
     assert model.get_classifier() is model.head
-    model.reset_classifier(0, pool="mean")
+    model.reset_classifier(0, global_pool="mean")
     assert model(torch.randn(1, 3, 16, 16, dtype=torch.float64)).shape == (1, 48)
-    with pytest.raises(ValueError, match="pool='cls' needs a CLS token"):
-        small_model(pool="mean").reset_classifier(5, pool="cls")
+    with pytest.raises(ValueError, match="global_pool='cls' needs a CLS token"):
+        small_model(pool="mean").reset_classifier(5, "cls")
+    with pytest.raises(ValueError, match="num_classes must be at least 0, got -1"):
+        model.reset_classifier(-1, "cls")
+    assert (model.num_classes, model.pool) == (0, "mean"), "nothing changes where something is wrong"
 
 
 def test_options_of_attention():

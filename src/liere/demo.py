@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from liere.encodings import RotaryEncoding, TransformerShape, create_encoding
-from liere.evaluation.figures import MUTED, canvas, encoding_label
+from liere.evaluation.figures import MUTED, canvas, encoding_label, require_matplotlib
 from liere.evaluation.inspection import relativity_errors
 from liere.generators import commutator_norm
 from liere.positions import grid_positions
@@ -38,6 +38,8 @@ def run_demo(out: Path, say: Callable[[str], None], *, seed: int = 0) -> dict[st
     Returns:
         The numbers of the table.
     """
+    require_matplotlib()
+    out.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
     side = torch.linspace(-BEYOND, 1 + BEYOND, SAMPLES)
     field = torch.stack(torch.meshgrid(side, side, indexing="ij"), dim=-1).flatten(0, 1)
@@ -96,7 +98,7 @@ def _draw(pictures: dict[str, list[Tensor]], path: Path) -> None:
     extent = (-BEYOND, 1 + BEYOND, 1 + BEYOND, -BEYOND)
     labels = ["query in the centre", "query at another place", "rotated vector as colour"]
     with canvas(path, 3, len(pictures), cell=(2.6, 2.75)) as (figure, axes):
-        figure.suptitle("How much a query attends to the same content elsewhere, before training", fontsize=13)
+        figure.suptitle("Similarity of a query with the same content elsewhere, before training", fontsize=13)
         for column, (name, images) in enumerate(pictures.items()):
             axes[0, column].set_title(encoding_label(name))
             for row, image in enumerate(images):
@@ -106,6 +108,7 @@ def _draw(pictures: dict[str, list[Tensor]], path: Path) -> None:
                 ax.plot([0, 1, 1, 0, 0], [0, 0, 1, 1, 0], color="black", lw=0.8, ls="--")
                 if row < len(QUERIES):
                     ax.plot(QUERIES[row][1], QUERIES[row][0], "+", color="black", ms=7)
+                    ax.set_xlabel(f"{image.min():.2f} to {image.max():.2f}", fontsize=8)
                 if column == 0:
                     ax.set_ylabel(labels[row])
                 if row == 0 and column == len(pictures) - 1:

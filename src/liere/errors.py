@@ -3,9 +3,29 @@
 from __future__ import annotations
 
 import difflib
+import operator
 from collections.abc import Iterable
 
-__all__ = ["nearest", "suggest"]
+__all__ = ["UnknownOptionError", "nearest", "suggest", "whole_number"]
+
+
+class UnknownOptionError(TypeError):
+    """An option that nobody has."""
+
+
+def whole_number(name: str, value: object) -> int:
+    """Return `value` as an int, or raise a `TypeError` that names the argument.
+
+    Example:
+        >>> whole_number("block_size", 8.0)
+        Traceback (most recent call last):
+            ...
+        TypeError: block_size must be an int, got 8.0
+    """
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name} must be an int, got {value!r}") from None
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -54,6 +54,7 @@ def fold_1d(
         The new weights and biases, and the frequencies.
 
     Raises:
+        TypeError: If `rope` is not a rotary encoding.
         ValueError: If the encoding has more than one axis or the weights do not fit its heads.
 
     Example:
@@ -63,6 +64,8 @@ def fold_1d(
         >>> folded.frequencies.shape
         torch.Size([4, 8])
     """
+    if not isinstance(rope, RotaryEncoding):
+        raise TypeError(f"rope must be a rotary encoding such as LieRE, got {type(rope).__name__}")
     if rope.ndim != 1:
         raise ValueError(f"rope has ndim={rope.ndim}: generators of several axes share no basis, only ndim=1 folds")
     basis, frequencies = _head_basis(rope, layer)

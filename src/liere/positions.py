@@ -46,6 +46,7 @@ def grid_positions(
         Positions of shape `[prod(shape), len(shape)]`.
 
     Raises:
+        TypeError: If a shape is not a sequence of ints, or `dtype` not a floating-point type.
         ValueError: If a shape is empty or not positive, if the shapes differ in length, or on an unknown policy.
 
     Example:
@@ -62,6 +63,8 @@ def grid_positions(
         tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
     check_policy(policy)
+    if dtype is not None and not dtype.is_floating_point:
+        raise TypeError(f"dtype must be a floating-point type, got {dtype}")
     shape = _check_shape("shape", shape)
     reference_shape = shape if reference_shape is None else _check_shape("reference_shape", reference_shape)
     if len(shape) != len(reference_shape):

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import inspect
-import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from liere.encodings import PositionEncoding, TransformerShape, create_encoding
-from liere.errors import nearest, suggest
+from liere.errors import UnknownOptionError, nearest, suggest, whole_number
 from liere.positions import Policy
 from liere.vit import VisionTransformer, grid_shape
 
-__all__ = ["SIZES", "ViTSize", "create_model", "image_and_patch"]
+__all__ = ["SIZES", "ViTSize", "create_model", "image_and_patch", "resolve_size"]
 
 
 class ViTSize(NamedTuple):
@@ -90,7 +89,7 @@ def create_model(
         >>> model(torch.randn(1, 3, 32, 48)).shape
         torch.Size([1, 10])
     """
-    chosen = _dimensions(size, {"dim": dim, "depth": depth, "heads": heads, "mlp_dim": mlp_dim})
+    chosen = resolve_size(size, {"dim": dim, "depth": depth, "heads": heads, "mlp_dim": mlp_dim})
     image, patch = image_and_patch(image_size, patch_size)
     if isinstance(encoding, PositionEncoding):
         if encoding_options:
@@ -100,7 +99,7 @@ def create_model(
         shape = TransformerShape(grid_shape(image, patch), chosen.dim, chosen.heads, chosen.depth, prefix)
         try:
             encoding = create_encoding(encoding, shape, **encoding_options)
-        except TypeError as error:
+        except UnknownOptionError as error:
             raise _with_own_options(error, encoding_options) from None
     return VisionTransformer(
         encoding,
@@ -129,12 +128,24 @@ def image_and_patch(
         >>> image_and_patch(224, 16), image_and_patch((8, 32, 32), 2)
         (((224, 224), (16, 16)), ((8, 32, 32), (2, 2, 2)))
     """
-    image = tuple(image_size) if isinstance(image_size, Iterable) else (operator.index(image_size),) * 2
-    patch = tuple(patch_size) if isinstance(patch_size, Iterable) else (operator.index(patch_size),) * len(image)
-    return image, patch
+    image = _on_axes("image_size", image_size, axes=2)
+    return image, _on_axes("patch_size", patch_size, axes=len(image))
 
 
-def _dimensions(size: str | None, given: dict[str, int | None]) -> ViTSize:
+def _on_axes(name: str, size: int | Sequence[int], axes: int) -> tuple[int, ...]:
+    sizes = tuple(size) if isinstance(size, list | tuple) else (size,) * axes
+    if not sizes:
+        raise ValueError(f"{name} must have at least one axis, got {size!r}")
+    return tuple(whole_number(name, n) for n in sizes)
+
+
+def resolve_size(size: str | None, given: Mapping[str, int | None]) -> ViTSize:
+    """Return the dimensions of a size, where `given` ones override its own.
+
+    Raises:
+        TypeError: If there is no size and a dimension is missing.
+        ValueError: On an unknown size or a dimension that is not positive.
+    """
     named: dict[str, int] = {}
     if size is not None:
         if size not in SIZES:
@@ -145,7 +156,7 @@ def _dimensions(size: str | None, given: dict[str, int | None]) -> ViTSize:
     if missing:
         raise TypeError(f"without a size, create_model needs {_names(missing)}: give them, or one of {_names(SIZES)}")
     for name, value in dimensions.items():
-        if value < 1:
+        if whole_number(name, value) < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
     return ViTSize(**dimensions)
 
@@ -154,8 +165,8 @@ def _names(names: Any) -> str:
     return ", ".join(map(repr, names))
 
 
-def _with_own_options(error: TypeError, options: dict[str, Any]) -> TypeError:
+def _with_own_options(error: UnknownOptionError, options: dict[str, Any]) -> UnknownOptionError:
     """Name the model's option where a misspelt one was taken for the encoding's."""
     own = [name for name in inspect.signature(create_model).parameters if name != "encoding_options"]
     hints = [f"create_model itself has {near!r}" for name in options if (near := nearest(name, own))]
-    return TypeError("; ".join([str(error), *hints]))
+    return UnknownOptionError("; ".join([str(error), *hints]))

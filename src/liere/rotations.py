@@ -51,7 +51,12 @@ def exp_skew(X: Float[Tensor, "*batch b b"]) -> Float[Tensor, "*batch b b"]:
     size = X.shape[-1]
     with torch.autocast(X.device.type, enabled=False) if X.device.type != "meta" else nullcontext():
         wide = X if X.dtype in TAYLOR_DEGREE else X.float()
-        closed_form: dict[int, Callable[[Tensor], Tensor]] = {1: torch.ones_like, 2: _exp_2x2, 3: _exp_3x3}
+        closed_form: dict[int, Callable[[Tensor], Tensor]] = {
+            0: torch.ones_like,
+            1: torch.ones_like,
+            2: _exp_2x2,
+            3: _exp_3x3,
+        }
         return closed_form.get(size, _exp_taylor)(wide).to(X.dtype)
 
 
@@ -144,6 +149,7 @@ def apply_rotations(
         A tensor of the shape and dtype of `x`. Dimensions beyond `blocks * b` are left as they are.
 
     Raises:
+        TypeError: If `x` is not a floating-point tensor.
         ValueError: If the shapes do not fit together.
 
     Example:
@@ -165,7 +171,9 @@ def apply_rotations(
 
 
 def check_shapes(x: Tensor, rotations: Tensor, num_prefix_tokens: int, *, name: str = "x") -> None:
-    """Raise `ValueError` unless the rotations fit the queries or keys that are called `name`."""
+    """Raise `TypeError` or `ValueError` unless the rotations fit the queries or keys that are called `name`."""
+    if not x.is_floating_point():
+        raise TypeError(f"{name} must hold floating-point numbers, got {x.dtype}: convert it with .float()")
     if x.ndim < 3 or rotations.ndim < 5 or rotations.shape[-1] != rotations.shape[-2]:
         raise ValueError(
             f"{name} has shape {list(x.shape)} and rotations {list(rotations.shape)}: "
@@ -180,9 +188,10 @@ def check_shapes(x: Tensor, rotations: Tensor, num_prefix_tokens: int, *, name: 
     if positions != tokens - num_prefix_tokens:
         raise ValueError(
             f"{name} has {tokens} tokens, num_prefix_tokens={num_prefix_tokens} of them without a position, but there "
-            f"are {positions} positions: give {tokens - num_prefix_tokens}, or set num_prefix_tokens"
+            f"are {positions} positions: give {tokens - num_prefix_tokens}, or another number of prefix tokens, "
+            f"and {name} as [batch, heads, tokens, head_dim]"
         )
-    if rotation_heads not in (1, heads):
+    if rotation_heads != 1 and rotation_heads != heads:  # `in` would not do for symbolic sizes
         raise ValueError(
             f"rotations are for {rotation_heads} heads, but {name} has {heads}: build the encoding with "
             f"num_heads={heads}, or with share_heads=True where queries and keys have different numbers of heads"
@@ -190,7 +199,7 @@ def check_shapes(x: Tensor, rotations: Tensor, num_prefix_tokens: int, *, name: 
     if blocks * size > head_dim:
         raise ValueError(f"{blocks} blocks of {size} need a head of {blocks * size}, but {name} has {head_dim}")
     aligned = zip(reversed(rotation_batch), reversed(batch), strict=False)
-    if len(rotation_batch) > len(batch) or any(mine not in (1, theirs) for mine, theirs in aligned):
+    if len(rotation_batch) > len(batch) or any(mine != 1 and mine != theirs for mine, theirs in aligned):
         raise ValueError(
             f"positions have batch shape {rotation_batch}, but {name} has {batch}: "
             "give one set of positions for the whole batch, or one for each member"

@@ -35,8 +35,10 @@ def grid_shape(image_size: tuple[int, ...], patch_size: tuple[int, ...]) -> tupl
             f"image_size {image_size} has {len(image_size)} axes, but patch_size {patch_size} has {len(patch_size)}"
         )
     for axis, (n, p) in enumerate(zip(image_size, patch_size, strict=True)):
-        if p < 1 or n < p or n % p:
-            fits = max(round(n / p), 1) * p if p > 0 else 1
+        if p < 1:
+            raise ValueError(f"patch_size must be at least 1 on every axis, got {patch_size}")
+        if n < p or n % p:
+            fits = max(round(n / p), 1) * p
             raise ValueError(
                 f"image_size {image_size} is not divisible by patch_size {patch_size} on axis {axis}: "
                 f"{n} is not a multiple of {p}; resize or pad it to {fits}"
@@ -175,8 +177,9 @@ class VisionTransformer(nn.Module):
         for name, rate in {"dropout": dropout, "attn_dropout": attn_dropout, "drop_path": drop_path}.items():
             if not 0 <= rate < 1:
                 raise ValueError(f"{name} must be at least 0 and below 1, got {rate}")
-        if num_registers < 0:
-            raise ValueError(f"num_registers must be at least 0, got {num_registers}")
+        for name, count, least in [("num_registers", num_registers, 0), ("in_channels", in_channels, 1)]:
+            if count < least:
+                raise ValueError(f"{name} must be at least {least}, got {count}")
         self.image_size = image_size
         self.grid = grid_shape(image_size, patch_size)
         self.num_prefix_tokens = num_registers + (pool == "cls")
@@ -213,7 +216,7 @@ class VisionTransformer(nn.Module):
         positions = grid_positions(
             grid, reference_shape=self.grid, policy=self.position_policy, device=x.device, dtype=dtype
         )
-        prefix = [token.expand(len(x), -1, -1) for token in (self.cls_token, self.registers) if token is not None]
+        prefix = [token.expand(x.shape[0], -1, -1) for token in (self.cls_token, self.registers) if token is not None]
         tokens = torch.cat([*prefix, tokens], dim=1) if prefix else tokens
         tokens = self.dropout(self.encoding.embed(tokens, positions, grid))
         layers = self.encoding.layer_rotations(positions, len(self.blocks))
@@ -243,16 +246,20 @@ class VisionTransformer(nn.Module):
         """Return the last layer."""
         return self.head
 
-    def reset_classifier(self, num_classes: int, pool: str | None = None) -> None:
-        """Replace the classifier by a new one; 0 classes means none, so that the model returns features."""
-        if pool is not None:
-            _check_pool(pool)
-            if pool == "cls" and self.cls_token is None:
-                raise ValueError("pool='cls' needs a CLS token, which this model was built without: use pool='mean'")
-            self.pool = pool
-        self.num_classes = num_classes
+    def reset_classifier(self, num_classes: int, global_pool: str | None = None) -> None:
+        """Replace the classifier by a new one; 0 classes means none, so that the model returns features.
+
+        Args:
+            num_classes: Number of logits.
+            global_pool: `"cls"` or `"mean"` to pool differently from now on.
+        """
+        pool = self.pool if global_pool is None else global_pool
+        _check_pool(pool)
+        if pool == "cls" and self.cls_token is None:
+            raise ValueError("global_pool='cls' needs a CLS token, which this model was built without: use 'mean'")
         weight = self.norm.weight
         self.head = _head(self.dim, num_classes).to(weight.device, weight.dtype)
+        self.num_classes, self.pool = num_classes, pool
 
     def set_grad_checkpointing(self, enable: bool = True) -> None:
         """Recompute the layers in the backward pass instead of keeping their activations."""

@@ -101,6 +101,7 @@ def test_an_encoding_object_is_used_as_it_is():
         ("xyz", "unknown encoding 'xyz': choose from 'absolute'"),
         ("liere1", "block_size must be between 2 and head_dim=24, got 1"),
         ("liere25", "block_size must be between 2 and head_dim=24, got 25"),
+        ("liere\u0668", "unknown encoding"),
         ("liere-8", "unknown encoding 'liere-8': did you mean 'liere8'?"),
     ],
 )

@@ -241,6 +241,12 @@ def test_positions_of_any_kind():
     assert rope.rotations(whole.double()).dtype == torch.float64
 
 
+@pytest.mark.usefixtures("no_shape_checks")
+def test_block_size_is_a_whole_number():
+    with pytest.raises(TypeError, match=r"block_size must be an int, got 8\.0"):
+        LieRE(2, 16, block_size=8.0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -37,5 +37,7 @@ def test_has_nothing_to_learn_and_leaves_the_rest_alone():
 
 
 def test_small_heads_are_refused():
+    with pytest.raises(ValueError, match="ndim must be at least 1, got 0"):
+        VisionLLaMA(0, 4)
     with pytest.raises(ValueError, match="head_dim must be at least 6 for 3 axes, got 4: use fewer heads"):
         VisionLLaMA(3, 4)

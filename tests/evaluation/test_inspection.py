@@ -135,3 +135,14 @@ def test_unusual_encodings_are_drawn(tmp_path, options):
     model.blocks.requires_grad_(False)
     draw_inspection(model, inspect_model(model), "title", tmp_path / "picture.png")
     assert (tmp_path / "picture.png").exists()
+
+
+def test_runs_where_gradients_are_off():
+    with torch.no_grad():
+        assert inspect_model(small_model("liere8")).layers[2].generator_gradient > 0
+
+
+def test_nothing_turns_along_an_axis_of_one_token():
+    angles = inspect_model(small_model("liere8", image_size=(16, 4))).layers[0].angles
+    assert max(angles[0]) > 1
+    assert max(angles[1]) == 0

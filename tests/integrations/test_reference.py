@@ -137,14 +137,45 @@ def test_arguments_that_do_not_fit_the_weights(change, message):
 
 
 @pytest.mark.usefixtures("no_shape_checks")
-def test_whole_checkpoints_and_foreign_weights():
-    with pytest.raises(ValueError, match=r"pass checkpoint\['state_dict'\], not the checkpoint"):
-        from_reference({"state_dict": reference_weights(), "epoch": 3}, **ARGUMENTS)
-    with pytest.raises(ValueError, match=r"missing: cls_token, mlp_head\.1\.weight"):
+@pytest.mark.parametrize(
+    ("state_dict", "message"),
+    [
+        ({"state_dict": reference_weights(), "epoch": 3}, r"whole checkpoint: pass checkpoint\['state_dict'\]"),
+        ("last.ckpt", "state_dict must map names to tensors, got str"),
+        ({"cls_token": 3}, r"state_dict\['cls_token'\] must be a tensor, got int"),
+    ],
+)
+def test_what_is_no_state_dict_is_refused(state_dict, message):
+    with pytest.raises(TypeError, match=message):
+        from_reference(state_dict, **ARGUMENTS)
+
+
+def test_foreign_and_broken_weights_are_listed_in_full():
+    with pytest.raises(ValueError, match="does not fit") as raised:
         from_reference({"fc.weight": torch.zeros(3)}, **ARGUMENTS)
-    odd = reference_weights() | {"cls_token": torch.zeros(1, 1, 100)}
+    message = str(raised.value)
+    assert all(name in message for name in reference_weights(depth=1))
+    assert "unexpected: fc.weight" in message
+    without_layer_0 = {k: v for k, v in reference_weights().items() if not k.startswith("transformer.layers.0")}
+    with pytest.raises(ValueError, match="does not fit") as raised:
+        from_reference(without_layer_0, **ARGUMENTS)
+    assert str(raised.value).count("transformer.layers.0.") == 11
+    for name in ("cls_token", "mlp_head.1.weight"):
+        with pytest.raises(ValueError, match=rf"misshapen: {name} is \[\], needs"):
+            from_reference(reference_weights() | {name: torch.zeros(())}, **ARGUMENTS)
+    odd = {
+        name: torch.zeros(*(100 if n == 128 else 300 if n == 384 else n for n in w.shape))
+        for name, w in reference_weights().items()
+    }
+    odd["position_encoder.generator_raw_params"] = torch.zeros(2, 2, 8, 8, 8)
     with pytest.raises(ValueError, match="cls_token is 100 wide, but the published heads are 64 wide"):
         from_reference(odd, **ARGUMENTS)
+
+
+def test_channels_are_not_guessed():
+    with pytest.raises(ValueError, match=r"to_patch_embedding.1.weight is \[128, 48\], needs \[128, 12\]"):
+        from_reference(reference_weights(), encoding="liere8", image_size=16, patch_size=2)
+    assert from_reference(reference_weights(), encoding="liere8", image_size=16, patch_size=2, in_channels=12)
 
 
 def test_is_reference():

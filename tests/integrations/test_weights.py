@@ -28,6 +28,16 @@ def test_code_is_not_executed(tmp_path):
         load_weights(path)
 
 
+@pytest.mark.parametrize("name", ["w.pt", "w.safetensors"])
+def test_damaged_files_are_named(tmp_path, name):
+    if name.endswith("safetensors"):
+        pytest.importorskip("safetensors")
+    (tmp_path / name).write_bytes(b"x" * 100)
+    with pytest.raises(ValueError, match=rf"{name} is damaged, or not a file of weights") as raised:
+        load_weights(tmp_path / name)
+    assert "\n" not in str(raised.value)
+
+
 def test_other_content_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="no file of weights at"):
         load_weights(tmp_path / "w.pt")

@@ -8,9 +8,8 @@ from typing import Any
 
 from liere.commands.arguments import add_model_arguments, dimensions, model_input
 from liere.commands.output import say, table
-from liere.errors import suggest
 from liere.evaluation.flops import FlopCount, PaperFigure, count_flops, paper_figure
-from liere.presets import SIZES
+from liere.presets import SIZES, resolve_size
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -41,10 +40,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _row(name: str, encoding: str, given: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:
-    if name not in SIZES:
-        raise ValueError(f"unknown size {name!r}: {suggest(name, SIZES)}")
     overrides, options = dimensions(args), dict(args.options)
-    size = SIZES[name]._replace(**overrides)
+    size = resolve_size(name, overrides)
     count = count_flops(size, encoding, batch_size=args.batch_size, **given, **options)
     absolute = count_flops(size, "absolute", **given)
     printed = None if overrides or options else paper_figure(name, encoding, given)

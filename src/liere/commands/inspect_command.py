@@ -50,13 +50,15 @@ def run(args: argparse.Namespace) -> None:
         say(json.dumps(numbers.as_dict(), indent=1))
         return
     _print(numbers)
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / "inspect.json").write_text(json.dumps(numbers.as_dict(), indent=1) + "\n")
+    say()
+    say(f"wrote {args.out / 'inspect.json'}")
     from liere.evaluation.inspection_figure import draw_inspection
 
     picture = args.out / "inspect.png"
     draw_inspection(model, numbers, f"{Path(args.model).name}, {args.encoding}", picture)
-    (args.out / "inspect.json").write_text(json.dumps(numbers.as_dict(), indent=1) + "\n")
-    say()
-    say(f"wrote {picture} and {args.out / 'inspect.json'}")
+    say(f"wrote {picture}")
 
 
 def _load(args: argparse.Namespace) -> VisionTransformer:
@@ -67,6 +69,8 @@ def _load(args: argparse.Namespace) -> VisionTransformer:
     own = given | dimensions(args) | dict(args.options) | {"encoding": args.encoding}
     path = Path(args.model)
     if args.model in SIZES or not (path.suffix or path.exists()):
+        if args.size is not None:
+            raise ValueError(f"--size {args.size} goes with a file of weights, but MODEL is {args.model}: leave it out")
         return create_model(args.model, **own)
     from liere.integrations.weights import load_weights
 
@@ -105,7 +109,8 @@ def _print(numbers: Inspection) -> None:
         say(line)
     say()
     say("angles: least / median / greatest turn of a plane across the training grid, in radians")
-    if any(layer.generator_gradient == 0 for layer in numbers.layers):
+    gradients = [layer.generator_gradient for layer in numbers.layers]
+    if 0 in gradients and any(gradients):
         say("warning: the generators of some layers get no gradient")
 
 

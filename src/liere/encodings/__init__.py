@@ -9,7 +9,7 @@ from typing import Any
 
 from liere.encodings.contract import PositionEncoding, TransformerShape
 from liere.encodings.rotary import RotaryEncoding
-from liere.errors import suggest
+from liere.errors import UnknownOptionError, suggest
 
 __all__ = ["PositionEncoding", "RotaryEncoding", "TransformerShape", "create_encoding", "list_encodings"]
 
@@ -70,7 +70,7 @@ def create_encoding(name: str, shape: TransformerShape, **options: Any) -> Posit
             raise TypeError(f"{option} is part of the name {name!r}: leave out {option}={options[option]!r}")
         if option not in known_options:
             hint = suggest(option, known_options) if known_options else "it has no options"
-            raise TypeError(f"encoding {name!r} has no option {option!r}: {hint}")
+            raise UnknownOptionError(f"encoding {name!r} has no option {option!r}: {hint}")
     return cls.build(shape, **implied, **options)
 
 

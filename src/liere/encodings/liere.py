@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 import re
 from typing import Any
 
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 
 from liere.encodings.contract import PositionEncoding, TransformerShape
 from liere.encodings.rotary import RotaryEncoding
+from liere.errors import whole_number
 from liere.generators import skew_from_upper
 from liere.shapes import Float
 
@@ -68,7 +68,7 @@ class LieRE(RotaryEncoding):
     ) -> None:
         if not math.isfinite(init_scale) or init_scale < 0:
             raise ValueError(f"init_scale must be finite and not negative, got {init_scale}")
-        block_size = operator.index(block_size)
+        block_size = whole_number("block_size", block_size)
         if not 2 <= block_size <= head_dim:
             raise ValueError(
                 f"block_size must be between 2 and head_dim={head_dim}, got {block_size}: "
@@ -103,7 +103,7 @@ class LieRE(RotaryEncoding):
     @classmethod
     def match(cls, name: str) -> dict[str, Any] | None:
         """Know `"liere"` (dense) and `"liere8"`, `"liere64"`, ... by their block sizes."""
-        found = re.fullmatch(r"liere(\d+)?", name)
+        found = re.fullmatch(r"liere([0-9]+)?", name)
         if found is None:
             return None
         return {"block_size": int(found[1])} if found[1] else {}

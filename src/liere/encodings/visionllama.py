@@ -32,6 +32,8 @@ class VisionLLaMA(RotaryEncoding):
     name = "visionllama"
 
     def __init__(self, ndim: int, head_dim: int, *, num_heads: int = 1, depth: int = 1) -> None:
+        if ndim < 1:
+            raise ValueError(f"ndim must be at least 1, got {ndim}")
         pairs = head_dim // (2 * ndim)
         if pairs < 1:
             raise ValueError(f"head_dim must be at least {2 * ndim} for {ndim} axes, got {head_dim}: use fewer heads")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["canvas", "encoding_colour", "encoding_label"]
+__all__ = ["canvas", "encoding_colour", "encoding_label", "require_matplotlib"]
 
 INK, MUTED, GRID = "#1f2430", "#6b7280", "#e5e7eb"
 COLOURS = {
@@ -49,18 +50,23 @@ def encoding_label(name: str) -> str:
     return LABELS.get(name, name)
 
 
+def require_matplotlib() -> None:
+    """Raise `ImportError`, with the command that installs it, where matplotlib is missing."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ImportError("pictures need matplotlib: pip install 'liere[plot]'")
+
+
 @contextmanager
 def canvas(path: Path, rows: int, columns: int, *, cell: tuple[float, float], **options: Any) -> Iterator[Any]:
     """Yield a grid of axes, then save the figure to `path`.
 
     Raises:
-        ImportError: Where matplotlib is not installed, with the command that installs it.
+        ImportError: Where matplotlib is not installed.
     """
-    try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("pictures need matplotlib: pip install 'liere[plot]'") from None
+    require_matplotlib()
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
     with rc_context(STYLE):
         figure = Figure(figsize=(cell[0] * columns, cell[1] * rows), layout="constrained")
         yield figure, figure.subplots(rows, columns, squeeze=False, **options)

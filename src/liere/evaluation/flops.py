@@ -91,8 +91,13 @@ def count_flops(
         >>> f"{count_flops(SIZES['vit_base'], 'absolute', **cifar).paper / 1e9:.3f} G"
         '5.607 G'
     """
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    for name, value, least in [
+        ("batch_size", batch_size, 1),
+        ("in_channels", in_channels, 1),
+        ("num_classes", num_classes, 0),
+    ]:
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}, got {value}")
     shape = TransformerShape(grid_shape(image_size, patch_size), size.dim, size.heads, size.depth, num_prefix_tokens)
     rope = create_encoding(encoding, shape, **encoding_options)
     tokens, dim, depth = shape.num_tokens, size.dim, size.depth

@@ -155,8 +155,9 @@ def gradients(model: VisionTransformer, *, seed: int = 0) -> dict[str, Tensor]:
     x = torch.randn(2, model.patch_embed.in_channels, *model.image_size, generator=generator).to(like)
     training = model.training
     try:
-        loss = model.eval()(x).square().sum()
-        found = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True, materialize_grads=True)
+        with torch.enable_grad():
+            loss = model.eval()(x).square().sum()
+            found = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True, materialize_grads=True)
     finally:
         model.train(training)
     return dict(zip(parameters, found, strict=True))
@@ -179,7 +180,10 @@ def _rotation_numbers(
             errors.append(error.mean(0))
             numbers.append(
                 {
-                    "angles": [rotation_planes(axis).angles.flatten().tolist() for axis in generators],
+                    "angles": [
+                        (rotation_planes(axis).angles.flatten() * (n > 1)).tolist()
+                        for axis, n in zip(generators, model.grid, strict=True)
+                    ],
                     "commutator": torch.stack(commutators).mean(0).tolist() if commutators else None,
                     "relativity": error.mean().item(),
                 }

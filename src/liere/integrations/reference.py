@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,38 +22,31 @@ __all__ = ["from_reference", "is_reference"]
 HEAD_DIM = 64  # fixed in the published code
 ENCODINGS = ("absolute", "visionllama", "rope_mixed", "liere")
 
-# Published name of a layer's parameter -> ours.
-LAYER_NAMES = {
-    "0.norm.weight": "norm1.weight",
-    "0.norm.bias": "norm1.bias",
-    "0.fn.to_qkv.weight": "attention.qkv.weight",
-    "0.fn.to_out.0.weight": "attention.projection.weight",
-    "0.fn.to_out.0.bias": "attention.projection.bias",
-    "1.norm.weight": "norm2.weight",
-    "1.norm.bias": "norm2.bias",
-    "1.fn.net.0.weight": "mlp.0.weight",
-    "1.fn.net.0.bias": "mlp.0.bias",
-    "1.fn.net.3.weight": "mlp.3.weight",
-    "1.fn.net.3.bias": "mlp.3.bias",
-}
+# Published name of a parameter -> ours, and its shape in terms of the model's dimensions.
 NAMES = {
-    "cls_token": "cls_token",
-    "to_patch_embedding.1.weight": "patch_embed.projection.weight",
-    "to_patch_embedding.1.bias": "patch_embed.projection.bias",
-    "mlp_head.0.weight": "norm.weight",
-    "mlp_head.0.bias": "norm.bias",
-    "mlp_head.1.weight": "head.weight",
-    "mlp_head.1.bias": "head.bias",
+    "cls_token": ("cls_token", (1, 1, "dim")),
+    "to_patch_embedding.1.weight": ("patch_embed.projection.weight", ("dim", "patch")),
+    "to_patch_embedding.1.bias": ("patch_embed.projection.bias", ("dim",)),
+    "mlp_head.0.weight": ("norm.weight", ("dim",)),
+    "mlp_head.0.bias": ("norm.bias", ("dim",)),
+    "mlp_head.1.weight": ("head.weight", ("classes", "dim")),
+    "mlp_head.1.bias": ("head.bias", ("classes",)),
 }
+LAYER_NAMES = {
+    "0.norm.weight": ("norm1.weight", ("dim",)),
+    "0.norm.bias": ("norm1.bias", ("dim",)),
+    "0.fn.to_qkv.weight": ("attention.qkv.weight", ("qkv", "dim")),
+    "0.fn.to_out.0.weight": ("attention.projection.weight", ("dim", "dim")),
+    "0.fn.to_out.0.bias": ("attention.projection.bias", ("dim",)),
+    "1.norm.weight": ("norm2.weight", ("dim",)),
+    "1.norm.bias": ("norm2.bias", ("dim",)),
+    "1.fn.net.0.weight": ("mlp.0.weight", ("mlp", "dim")),
+    "1.fn.net.0.bias": ("mlp.0.bias", ("mlp",)),
+    "1.fn.net.3.weight": ("mlp.3.weight", ("dim", "mlp")),
+    "1.fn.net.3.bias": ("mlp.3.bias", ("dim",)),
+}
+EMBEDDING = "pos_embedding"  # kept by the rotary variants too, where it is zero and unused
 GENERATORS = "position_encoder.generator_raw_params"
-EMBEDDING = "pos_embedding"
-# What the dimensions are read from; without these there is no model to compare with.
-ESSENTIAL = (
-    "cls_token",
-    "to_patch_embedding.1.weight",
-    "mlp_head.1.weight",
-    "transformer.layers.0.1.fn.net.0.weight",
-)
 
 
 def from_reference(
@@ -61,6 +55,7 @@ def from_reference(
     encoding: str,
     image_size: int | Sequence[int],
     patch_size: int | Sequence[int],
+    in_channels: int = 3,
 ) -> VisionTransformer:
     """Make a model from weights of the published code (StanfordMIMI/LieRE), with the same logits.
 
@@ -72,53 +67,56 @@ def from_reference(
         encoding: `"absolute"`, `"visionllama"`, `"rope_mixed"`, `"liere"` (dense) or `"liere<b>"`.
         image_size: Input size in training: an int for square images, or a tuple with one entry an axis.
         patch_size: The same for a patch.
+        in_channels: Channels of the input.
 
     Returns:
         The model, without dropout.
 
     Raises:
+        TypeError: If `state_dict` does not map names to tensors.
         ValueError: If the weights do not fit; the message lists the missing, unexpected and misshapen keys.
 
     Example:
-        >>> weights = {"cls_token": torch.zeros(1, 1, 128)}
-        >>> from_reference(weights, encoding="liere8", image_size=32, patch_size=4)
+        >>> from_reference({"fc.weight": torch.zeros(3)}, encoding="liere8", image_size=32, patch_size=4)
         Traceback (most recent call last):
             ...
-        ValueError: state_dict does not fit encoding='liere8', image_size=(32, 32), patch_size=(4, 4):
-          missing: mlp_head.1.weight, to_patch_embedding.1.weight, transformer.layers.0.1.fn.net.0.weight
+        ValueError: state_dict does not fit encoding='liere8', image_size=(32, 32), patch_size=(4, 4), in_channels=3:
+          missing: cls_token, mlp_head.0.bias, mlp_head.0.weight, mlp_head.1.bias, ...
     """
     if not isinstance(encoding, str) or not encoding.startswith(ENCODINGS):
         raise ValueError(f"the published code has no encoding {encoding!r}: {suggest(str(encoding), ENCODINGS)}")
     image, patch = image_and_patch(image_size, patch_size)
     grid = grid_shape(image, patch)
-    weights = {name.removeprefix("model."): tensor for name, tensor in state_dict.items()}
-    context = f"state_dict does not fit encoding={encoding!r}, image_size={image}, patch_size={patch}"
-    missing = sorted(set(ESSENTIAL) - set(weights))
-    if missing:
-        hint = ["  pass checkpoint['state_dict'], not the checkpoint"] if "state_dict" in weights else []
-        raise ValueError("\n".join([f"{context}:", f"  missing: {', '.join(missing)}", *hint]))
-
-    dim = weights["cls_token"].shape[-1]
-    if dim % HEAD_DIM:
-        raise ValueError(f"{context}:\n  cls_token is {dim} wide, but the published heads are {HEAD_DIM} wide")
-    depth = 1 + max(int(found[1]) for name in weights if (found := re.match(r"transformer\.layers\.(\d+)\.", name)))
-    shape = TransformerShape(grid, dim, dim // HEAD_DIM, depth, num_prefix_tokens=1)
-    options = {"share_layers": True} if encoding.startswith(("liere", "rope_mixed")) else {}
+    weights = _without_prefix(state_dict)
+    depth = _depth(weights)
+    context = f"state_dict does not fit encoding={encoding!r}, image_size={image}, patch_size={patch}, {in_channels=}"
+    dims = _dimensions(weights) | {"patch": in_channels * math.prod(patch), "tokens": 1 + math.prod(grid)}
+    probe = create_encoding(encoding, TransformerShape(grid, HEAD_DIM, 1, 1))
+    shapes = {theirs: shape for theirs, (_, shape) in _names(depth).items()} | {EMBEDDING: (1, "tokens", "dim")}
+    if isinstance(probe, LieRE):
+        dims["blocks"] = dims["dim"] and dims["dim"] // HEAD_DIM * probe.num_blocks
+        shapes[GENERATORS] = (len(grid), depth, "blocks", probe.block_size, probe.block_size)
+    _check(
+        weights,
+        {name: tuple(dims[n] if isinstance(n, str) else n for n in shape) for name, shape in shapes.items()},
+        context,
+    )
+    if dims["dim"] % HEAD_DIM:
+        raise ValueError(f"{context}:\n  cls_token is {dims['dim']} wide, but the published heads are {HEAD_DIM} wide")
+    shape = TransformerShape(grid, dims["dim"], dims["dim"] // HEAD_DIM, depth, num_prefix_tokens=1)
     model = VisionTransformer(
-        create_encoding(encoding, shape, **options),
+        create_encoding(encoding, shape, **{"share_layers": True} if isinstance(probe, LieRE) else {}),
         image_size=image,
         patch_size=patch,
-        num_classes=weights["mlp_head.1.weight"].shape[0],
-        dim=dim,
+        num_classes=dims["classes"],
+        dim=dims["dim"],
         depth=depth,
         heads=shape.num_heads,
-        mlp_dim=weights["transformer.layers.0.1.fn.net.0.weight"].shape[0],
-        in_channels=max(weights["to_patch_embedding.1.weight"].shape[-1] // math.prod(patch), 1),
+        mlp_dim=dims["mlp"],
+        in_channels=in_channels,
         position_policy="reference",
     )
-    names = _names(depth)
-    _check_keys(weights, _expected_shapes(model, names, shape), context)
-    model.load_state_dict(_translate(weights, names, model), strict=True)
+    model.load_state_dict(_translate(weights, model), strict=True)
     return model
 
 
@@ -127,37 +125,54 @@ def is_reference(state_dict: Mapping[str, Tensor]) -> bool:
     return any(name.removeprefix("model.") == "to_patch_embedding.1.weight" for name in state_dict)
 
 
-def _names(depth: int) -> dict[str, str]:
+def _without_prefix(state_dict: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    if not isinstance(state_dict, Mapping):
+        raise TypeError(f"state_dict must map names to tensors, got {type(state_dict).__name__}: give .state_dict()")
+    if isinstance(state_dict.get("state_dict"), Mapping):
+        raise TypeError("state_dict is a whole checkpoint: pass checkpoint['state_dict']")
+    for name, value in state_dict.items():
+        if not isinstance(value, Tensor):
+            raise TypeError(f"state_dict[{name!r}] must be a tensor, got {type(value).__name__}")
+    return {name.removeprefix("model."): tensor for name, tensor in state_dict.items()}
+
+
+def _depth(weights: Mapping[str, Tensor]) -> int:
+    layers = [int(found[1]) for name in weights if (found := re.match(r"transformer\.layers\.(\d+)\.", name))]
+    return 1 + max(layers, default=0)
+
+
+def _dimensions(weights: Mapping[str, Tensor]) -> dict[str, Any]:
+    """Read the dimensions from weights; None where the weight is missing or cannot be."""
+
+    def size(name: str, axes: int, axis: int) -> int | None:
+        return weights[name].shape[axis] if name in weights and weights[name].ndim == axes else None
+
+    dim = size("cls_token", 3, -1)
+    return {
+        "dim": dim,
+        "qkv": dim and 3 * dim,
+        "mlp": size("transformer.layers.0.1.fn.net.0.weight", 2, 0),
+        "classes": size("mlp_head.1.weight", 2, 0),
+    }
+
+
+def _names(depth: int) -> dict[str, tuple[str, tuple[int | str, ...]]]:
     layers = {
-        f"transformer.layers.{layer}.{theirs}": f"blocks.{layer}.{ours}"
+        f"transformer.layers.{layer}.{theirs}": (f"blocks.{layer}.{ours}", shape)
         for layer in range(depth)
-        for theirs, ours in LAYER_NAMES.items()
+        for theirs, (ours, shape) in LAYER_NAMES.items()
     }
     return NAMES | layers
 
 
-def _expected_shapes(
-    model: VisionTransformer, names: Mapping[str, str], shape: TransformerShape
-) -> dict[str, tuple[int, ...]]:
-    ours = model.state_dict()
-    shapes = {theirs: tuple(ours[name].shape) for theirs, name in names.items()}
-    # Kept by the rotary variants too, where it is zero and unused.
-    shapes[EMBEDDING] = (1, shape.num_tokens, shape.dim)
-    rope = model.encoding
-    if isinstance(rope, LieRE):
-        blocks = rope.num_heads * rope.num_blocks
-        shapes[GENERATORS] = (rope.ndim, shape.depth, blocks, rope.block_size, rope.block_size)
-    return shapes
-
-
-def _check_keys(weights: Mapping[str, Tensor], expected: Mapping[str, tuple[int, ...]], context: str) -> None:
+def _check(weights: Mapping[str, Tensor], expected: Mapping[str, tuple[int | None, ...]], context: str) -> None:
     problems = {
         "missing": sorted(set(expected) - set(weights)),
         "unexpected": sorted(set(weights) - set(expected)),
         "misshapen": [
-            f"{name} is {list(weights[name].shape)}, needs {list(shape)}"
+            f"{name} is {list(weights[name].shape)}, needs {_readable(shape)}"
             for name, shape in expected.items()
-            if name in weights and tuple(weights[name].shape) != shape
+            if name in weights and not _fits(weights[name], shape)
         ],
     }
     lines = [f"  {problem}: {', '.join(keys)}" for problem, keys in problems.items() if keys]
@@ -165,8 +180,17 @@ def _check_keys(weights: Mapping[str, Tensor], expected: Mapping[str, tuple[int,
         raise ValueError("\n".join([f"{context}:", *lines]))
 
 
-def _translate(weights: Mapping[str, Tensor], names: Mapping[str, str], model: VisionTransformer) -> dict[str, Tensor]:
-    translated = {ours: weights[theirs] for theirs, ours in names.items()}
+def _fits(weight: Tensor, shape: tuple[int | None, ...]) -> bool:
+    sizes = zip(weight.shape, shape, strict=False)
+    return weight.ndim == len(shape) and all(needed is None or size == needed for size, needed in sizes)
+
+
+def _readable(shape: tuple[int | None, ...]) -> str:
+    return f"[{', '.join('any' if n is None else str(n) for n in shape)}]"
+
+
+def _translate(weights: Mapping[str, Tensor], model: VisionTransformer) -> dict[str, Tensor]:
+    translated = {ours: weights[theirs] for theirs, (ours, _) in _names(len(model.blocks)).items()}
     # Published patches are flattened with the channels last, ours with the channels first.
     patch = model.patch_embed
     projection = translated["patch_embed.projection.weight"].unflatten(1, (*patch.patch_size, patch.in_channels))

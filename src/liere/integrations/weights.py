@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import torch
@@ -25,11 +26,15 @@ def load_weights(path: Path) -> dict[str, Tensor]:
             from safetensors.torch import load_file
         except ImportError:
             raise ImportError(f"{path} needs safetensors: pip install 'liere[hub]'") from None
-        return dict(load_file(path))
+    else:
+        load_file = functools.partial(torch.load, map_location="cpu", weights_only=True)
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        content = load_file(path)
     except Exception as error:
-        raise ValueError(f"{path} is not a file of weights that can be read without executing code: {error}") from error
+        raise ValueError(
+            f"{path} is damaged, or not a file of weights that can be read without executing code "
+            f"({type(error).__name__})"
+        ) from error
     weights = content.get("state_dict", content) if isinstance(content, dict) else content
     if not isinstance(weights, dict) or not all(isinstance(value, Tensor) for value in weights.values()):
         raise ValueError(f"{path} does not hold a state dict: save model.state_dict()")
