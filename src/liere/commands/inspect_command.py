@@ -76,7 +76,7 @@ def _load(args: argparse.Namespace) -> VisionTransformer:
 
     weights = load_weights(path)
     if is_reference(weights):
-        shape = {name: given[name] for name in ("image_size", "patch_size")}
+        shape = {name: given[name] for name in ("image_size", "patch_size", "in_channels")}
         return from_reference(weights, encoding=args.encoding, **shape)
     if args.size is None:
         raise ValueError(f"{path} is not of the published code: name the size of the model it belongs to with --size")
