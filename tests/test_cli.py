@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -172,3 +174,10 @@ def test_version(capsys):
 def test_traceback_on_demand():
     with pytest.raises(ValueError, match="unknown size"):
         main(["--traceback", "flops", "--size", "vit_bas"])
+
+
+def test_runs_as_a_module():
+    command = [sys.executable, "-m", "liere.cli", "flops", "--size", "vit_smal"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "did you mean 'vit_small'?" in done.stderr

@@ -245,6 +245,8 @@ def test_norms_up_to_a_million_are_rotations_and_larger_ones_refused(dtype):
         assert_close(R, exp_by_eigenvectors(norm * X), tolerance(dtype, norm, units=20))
     with pytest.raises(ValueError, match=r"X has norm 2e\+06, but beyond 1.05e\+06 a rotation has no digits left: use"):
         exp_skew(2e6 * X)
+    with pytest.raises(ValueError, match="has no digits left"):
+        exp_skew(torch.full((1,), 1e30) * random_skew(0, 3, 1.0))
     assert torch.func.vmap(exp_skew)(2e6 * X[None]).shape == (1, 6, 6)
 
 

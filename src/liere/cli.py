@@ -40,3 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"liere: error: {error}\n")
         return 2
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -20,12 +20,12 @@ def whole_number(name: str, value: object) -> int:
         >>> whole_number("block_size", 8.0)
         Traceback (most recent call last):
             ...
-        TypeError: block_size must be an int, got 8.0
+        TypeError: block_size must be an int, got 8.0 of type float
     """
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise TypeError(f"{name} must be an int, got {value!r}") from None
+        raise TypeError(f"{name} must be an int, got {value!r} of type {type(value).__name__}") from None
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

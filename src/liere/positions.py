@@ -111,7 +111,7 @@ def check_positions(positions: Tensor, ndim: int, *, name: str = "positions") ->
         bad = (~positions.isfinite()).nonzero()[0].tolist()
         raise ValueError(
             f"{name}{bad} is {positions[tuple(bad)].item()}: positions must be finite; "
-            "mask padded tokens by giving them position 0"
+            "give padded tokens position 0, and an attention mask"
         )
 
 
@@ -119,7 +119,8 @@ def _check_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
     try:
         result = tuple(operator.index(n) for n in shape)
     except TypeError:
-        raise TypeError(f"{name} must be a sequence of ints, got {shape!r}: write ({shape!r},) for one axis") from None
+        remedy = f"({shape!r},) for one axis" if isinstance(shape, int) else "one int an axis, like (14, 14)"
+        raise TypeError(f"{name} must be a sequence of ints, got {shape!r}: write {remedy}") from None
     if not result or any(n < 1 for n in result):
         raise ValueError(f"{name} must have at least one axis, each with at least one token, got {tuple(shape)}")
     return result

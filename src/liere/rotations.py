@@ -36,7 +36,7 @@ def exp_skew(X: Float[Tensor, "*batch b b"]) -> Float[Tensor, "*batch b b"]:
 
     Raises:
         TypeError: If `X` is not a floating-point tensor.
-        ValueError: If `X` is not a batch of square matrices, or of a norm beyond `2**20` (not checked while tracing).
+        ValueError: If `X` is not a batch of square matrices, or (b > 2, not while tracing) of a norm beyond `2**20`.
 
     Example:
         >>> exp_skew(torch.tensor([[0.0, math.pi / 2], [-math.pi / 2, 0.0]])).round(decimals=3)
@@ -81,6 +81,8 @@ def _exp_2x2(X: Tensor) -> Tensor:
 
 
 def _exp_3x3(X: Tensor) -> Tensor:
+    if values_are_visible(X):
+        _largest_norm(X)  # refuses what is too large
     # exp(X) = I + sin(t)/t X + (1 - cos t)/t^2 X^2. Both factors are smooth functions of t^2, by their series near 0.
     square = X[..., 0, 1] ** 2 + X[..., 0, 2] ** 2 + X[..., 1, 2] ** 2
     near = square < 1

@@ -32,7 +32,8 @@ def grid_shape(image_size: tuple[int, ...], patch_size: tuple[int, ...]) -> tupl
     """
     if len(image_size) != len(patch_size):
         raise ValueError(
-            f"image_size {image_size} has {len(image_size)} axes, but patch_size {patch_size} has {len(patch_size)}"
+            f"image_size {image_size} has {len(image_size)} axes, but patch_size {patch_size} has {len(patch_size)}: "
+            "give both one entry an axis"
         )
     for axis, (n, p) in enumerate(zip(image_size, patch_size, strict=True)):
         if p < 1:

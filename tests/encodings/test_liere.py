@@ -58,6 +58,7 @@ def test_vit_base_of_the_paper():
         absolute = create_model("vit_base", encoding="absolute", **cifar)
         liere = create_model("vit_base", encoding="liere8", **cifar)
     assert sum(p.numel() for p in absolute.parameters()) == 85_193_572
+    assert absolute.encoding.embedding.numel() == 49_920
     # The 65 position vectors are exchanged for generators.
     assert sum(p.numel() for p in liere.parameters()) == 85_193_572 - 65 * 768 + 64_512
 
@@ -243,7 +244,7 @@ def test_positions_of_any_kind():
 
 @pytest.mark.usefixtures("no_shape_checks")
 def test_block_size_is_a_whole_number():
-    with pytest.raises(TypeError, match=r"block_size must be an int, got 8\.0"):
+    with pytest.raises(TypeError, match=r"block_size must be an int, got 8\.0 of type float"):
         LieRE(2, 16, block_size=8.0)
 
 

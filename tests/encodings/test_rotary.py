@@ -99,8 +99,8 @@ def test_shared_rotations_are_views():
         ({"k_positions": torch.full((5, 2), torch.nan)}, r"k_positions\[0, 0\] is nan"),
         ({"layer": 3}, "layer must be between 0 and 0, got 3"),
         ({"layer": -1}, "layer must be between 0 and 0, got -1"),
-        ({"q": torch.zeros(1, 2, 5, 6)}, "q has head_dim 6, but this encoding was built for 8"),
-        ({"k": torch.zeros(1, 2, 5, 12)}, "k has head_dim 12, but this encoding was built for 8"),
+        ({"q": torch.zeros(1, 2, 5, 6)}, "q has head_dim 6, but this encoding was built with head_dim=8"),
+        ({"k": torch.zeros(1, 2, 5, 12)}, "k has head_dim 12, but this encoding was built with head_dim=8"),
         ({"k": torch.zeros(1, 1, 5, 8)}, "rotations are for 2 heads, but k has 1: .*share_heads=True"),
         (
             {"positions": torch.zeros(4, 5, 2), "q": torch.zeros(3, 2, 5, 8)},

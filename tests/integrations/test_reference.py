@@ -128,6 +128,7 @@ def test_everything_that_does_not_fit_is_listed():
         ({"encoding": "absolute"}, "unexpected: position_encoder.generator_raw_params"),
         ({"encoding": "liere"}, r"generator_raw_params is \[2, 2, 16, 8, 8\], needs \[2, 2, 2, 64, 64\]"),
         ({"encoding": "sincos"}, "the published code has no encoding 'sincos': choose from"),
+        ({"encoding": "lier8"}, "the published code has no encoding 'lier8': did you mean 'liere8'"),
         ({"image_size": (8, 32, 32), "patch_size": (2, 4, 4)}, "misshapen"),
     ],
 )

@@ -108,7 +108,8 @@ def _print(numbers: Inspection) -> None:
     for line in table(header, rows):
         say(line)
     say()
-    say("angles: least / median / greatest turn of a plane across the training grid, in radians")
+    if numbers.rotated_dims:
+        say("angles: least / median / greatest turn of a plane across the training grid, in radians")
     gradients = [layer.generator_gradient for layer in numbers.layers]
     if 0 in gradients and any(gradients):
         say("warning: the generators of some layers get no gradient")

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from liere.encodings.contract import PositionEncoding, TransformerShape
+from liere.errors import whole_number
 from liere.generators import write_positions
 from liere.positions import check_positions
 from liere.rotations import apply_rotations, check_shapes, exp_skew
@@ -45,8 +46,8 @@ class RotaryEncoding(PositionEncoding):
         share_layers: bool = False,
     ) -> None:
         super().__init__()
-        for argument, value in {"ndim": ndim, "num_heads": num_heads, "depth": depth}.items():
-            if value < 1:
+        for argument, value in {"ndim": ndim, "head_dim": head_dim, "num_heads": num_heads, "depth": depth}.items():
+            if whole_number(argument, value) < 1:
                 raise ValueError(f"{argument} must be at least 1, got {value}")
         self.ndim = ndim
         self.head_dim = head_dim
@@ -137,7 +138,9 @@ class RotaryEncoding(PositionEncoding):
 
     def _rotate(self, name: str, x: Tensor, rotations: Tensor, num_prefix_tokens: int) -> Tensor:
         if x.shape[-1] != self.head_dim:
-            raise ValueError(f"{name} has head_dim {x.shape[-1]}, but this encoding was built for {self.head_dim}")
+            raise ValueError(
+                f"{name} has head_dim {x.shape[-1]}, but this encoding was built with head_dim={self.head_dim}"
+            )
         check_shapes(x, rotations, num_prefix_tokens, name=name)
         return apply_rotations(x, rotations, num_prefix_tokens=num_prefix_tokens)
 

@@ -84,7 +84,8 @@ def from_reference(
           missing: cls_token, mlp_head.0.bias, mlp_head.0.weight, mlp_head.1.bias, ...
     """
     if not isinstance(encoding, str) or not encoding.startswith(ENCODINGS):
-        raise ValueError(f"the published code has no encoding {encoding!r}: {suggest(str(encoding), ENCODINGS)}")
+        hint = suggest(str(encoding), [*ENCODINGS, "liere8", "liere64"])
+        raise ValueError(f"the published code has no encoding {encoding!r}: {hint}")
     image, patch = image_and_patch(image_size, patch_size)
     grid = grid_shape(image, patch)
     weights = _without_prefix(state_dict)
