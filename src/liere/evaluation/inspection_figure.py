@@ -109,7 +109,7 @@ def _draw_gradients(ax: Any, numbers: Inspection) -> None:
         ax.axhline(numbers.encoding_gradient, color=encoding_colour("liere"), label="encoding (shared)")
     ax.set(xlabel="layer", yscale="log")
     if ax.get_legend_handles_labels()[1]:
-        ax.legend(fontsize=7, framealpha=0.9, loc="lower left")
+        ax.legend(fontsize=7, framealpha=0.9, loc="center right")
 
 
 def _turns(angles: list[list[float]]) -> bool:
