@@ -31,6 +31,9 @@ def test_python_runs_as_it_stands(page, capsys):
     names: dict = {}
     for number, block in enumerate(blocks(page, "python")):
         exec(compile(block, f"{page.name}, block {number}", "exec"), names)
+    for line in capsys.readouterr().out.splitlines():
+        shown = line.split()[-1]  # what a block prints, the page tells
+        assert (f"{int(shown):,}" if shown.isdigit() else shown) in page.read_text(), line
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -123,3 +123,9 @@ def test_smaller_generators_need_fewer_squarings():
         count_flops(SIZES["vit_base"], "liere8", **PAPER_INPUT, init_scale=scale).exponential for scale in (0.01, 6.28)
     )
     assert small < large
+
+
+def test_counting_leaves_the_random_numbers_alone():
+    state = torch.get_rng_state()
+    count_flops(SIZES["vit_tiny"], "liere8", **PAPER_INPUT)
+    assert torch.equal(torch.get_rng_state(), state)

@@ -99,7 +99,8 @@ def count_flops(
         if value < least:
             raise ValueError(f"{name} must be at least {least}, got {value}")
     shape = TransformerShape(grid_shape(image_size, patch_size), size.dim, size.heads, size.depth, num_prefix_tokens)
-    rope = create_encoding(encoding, shape, **encoding_options)
+    with torch.random.fork_rng(devices=[]):  # counting draws nothing from the caller's generator
+        rope = create_encoding(encoding, shape, **encoding_options)
     tokens, dim, depth = shape.num_tokens, size.dim, size.depth
     rotate = exponential = paper_rotate = 0
     if isinstance(rope, RotaryEncoding):

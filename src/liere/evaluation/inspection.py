@@ -26,7 +26,7 @@ __all__ = [
     "relativity_errors",
 ]
 
-ZERO, FIXED, LEARNED = 0, 1, 2
+FIXED, LEARNED = 1, 2  # entries of a generator that are not zero
 PAIRS = 128  # random pairs of positions whose relativity is measured
 
 
@@ -104,9 +104,7 @@ def inspect_model(model: VisionTransformer, *, seed: int = 0) -> Inspection:
             LayerNumbers(
                 **numbers[layer],
                 generator_gradient=None if own is None else own[layer].norm().item(),
-                qkv_gradient=_total(
-                    [found[name] for name in [f"blocks.{layer}.attention.qkv.weight"] if name in found]
-                ),
+                qkv_gradient=_total([g for name, g in found.items() if name == f"blocks.{layer}.attention.qkv.weight"]),
             )
             for layer in range(len(model.blocks))
         ],
