@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["values_are_visible"]
+__all__ = ["kernels_may_run", "values_are_visible"]
 
 
 def values_are_visible(x: Tensor) -> bool:
@@ -20,4 +20,19 @@ def values_are_visible(x: Tensor) -> bool:
         or x.device.type == "meta"
         or type(x) not in (Tensor, nn.Parameter)  # fake and wrapped tensors are subclasses
         or torch._C._functorch.is_functorch_wrapped_tensor(x)
+    )
+
+
+def kernels_may_run(*tensors: Tensor) -> bool:
+    """Return whether operators of our own may be called on these tensors.
+
+    They may wherever values are visible, and in `torch.compile` for CPU, which calls them as they are. What is exported
+    has to run without this library, and on other devices a look at values would wait for the device.
+    """
+    if all(values_are_visible(x) for x in tensors):
+        return True
+    return (
+        torch.compiler.is_dynamo_compiling()
+        and not torch.compiler.is_exporting()
+        and all(x.device.type == "cpu" for x in tensors)
     )

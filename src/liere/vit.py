@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,10 +12,12 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from liere.encodings import PositionEncoding, TransformerShape
+from liere.encodings.contract import Rotations
 from liere.errors import suggest
 from liere.positions import Policy, check_policy, grid_positions
-from liere.rotations import apply_rotations
+from liere.rotations import rotate_together
 from liere.shapes import Float
+from liere.tracing import values_are_visible
 
 __all__ = ["VisionTransformer", "grid_shape"]
 
@@ -88,16 +92,22 @@ class Attention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(
-        self, x: Float[Tensor, "batch tokens dim"], rotations: Tensor | None, num_prefix_tokens: int
+        self, x: Float[Tensor, "batch tokens dim"], rotations: Rotations, num_prefix_tokens: int
     ) -> Float[Tensor, "batch tokens dim"]:
         """Attend, after rotating the queries and keys of all but the prefix tokens."""
-        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
+        # Unbinding before transposing lets the gradients of q, k and v meet in the layout of the projection.
+        q, k, v = (part.transpose(1, 2) for part in self.qkv(x).unflatten(-1, (3, self.heads, -1)).unbind(2))
         q, k = self.q_norm(q), self.k_norm(k)
-        if rotations is not None:
-            q = apply_rotations(q, rotations, num_prefix_tokens=num_prefix_tokens)
-            k = apply_rotations(k, rotations, num_prefix_tokens=num_prefix_tokens)
+        if callable(rotations):
+            q, k = checkpoint(_rotate_anew, q, k, rotations, num_prefix_tokens, use_reentrant=False)
+        elif rotations is not None:
+            q, k = rotate_together([q, k], rotations, num_prefix_tokens)
         x = F.scaled_dot_product_attention(q, k, v, dropout_p=self.attn_dropout if self.training else 0.0)
         return self.dropout(self.projection(x.transpose(1, 2).flatten(2)))
+
+
+def _rotate_anew(q: Tensor, k: Tensor, rotations: Callable[[], Tensor], num_prefix_tokens: int) -> list[Tensor]:
+    return rotate_together([q, k], rotations(), num_prefix_tokens)
 
 
 class DropPath(nn.Module):
@@ -137,7 +147,7 @@ class Block(nn.Module):
         self.drop_path = DropPath(drop_path)
 
     def forward(
-        self, x: Float[Tensor, "batch tokens dim"], rotations: Tensor | None, num_prefix_tokens: int
+        self, x: Float[Tensor, "batch tokens dim"], rotations: Rotations, num_prefix_tokens: int
     ) -> Float[Tensor, "batch tokens dim"]:
         """Attention, then MLP, each on a residual branch."""
         x = x + self.drop_path(self.attention(self.norm1(x), rotations, num_prefix_tokens))
@@ -191,6 +201,7 @@ class VisionTransformer(nn.Module):
         self.num_classes = num_classes
         self.pool = pool
         self.grad_checkpointing = False
+        self._known_positions: dict[Any, Tensor] = {}
         self.patch_embed = PatchEmbed(patch_size, in_channels, dim)
         self.cls_token = nn.Parameter(0.02 * torch.randn(1, 1, dim)) if pool == "cls" else None
         self.registers = nn.Parameter(0.02 * torch.randn(1, num_registers, dim)) if num_registers else None
@@ -214,9 +225,7 @@ class VisionTransformer(nn.Module):
         tokens, grid = self.patch_embed(x)
         # Positions keep their digits in half-precision models.
         dtype = torch.promote_types(self.patch_embed.projection.weight.dtype, torch.float32)
-        positions = grid_positions(
-            grid, reference_shape=self.grid, policy=self.position_policy, device=x.device, dtype=dtype
-        )
+        positions = self._positions(grid, x.device, dtype)
         prefix = [token.expand(x.shape[0], -1, -1) for token in (self.cls_token, self.registers) if token is not None]
         tokens = torch.cat([*prefix, tokens], dim=1) if prefix else tokens
         tokens = self.dropout(self.encoding.embed(tokens, positions, grid))
@@ -227,6 +236,19 @@ class VisionTransformer(nn.Module):
             else:
                 tokens = block(tokens, rotations, self.num_prefix_tokens)
         return tokens
+
+    def _positions(self, grid: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> Tensor:
+        """Return the positions of a grid: the same tensor as last time, which tells that they have not changed."""
+        key = (grid, self.position_policy, device, dtype)
+        if torch.compiler.is_compiling() or key not in self._known_positions:
+            with torch.inference_mode(False):
+                positions = grid_positions(
+                    grid, reference_shape=self.grid, policy=self.position_policy, device=device, dtype=dtype
+                )
+            if torch.compiler.is_compiling() or not values_are_visible(positions):
+                return positions
+            self._known_positions = {key: positions}
+        return self._known_positions[key]
 
     def forward_head(self, tokens: Float[Tensor, "batch tokens dim"], pre_logits: bool = False) -> Tensor:
         """Pool (CLS, or the mean over all but prefix tokens), normalise and classify.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,7 +12,10 @@ from torch import Tensor, nn
 
 from liere.shapes import Float
 
-__all__ = ["PositionEncoding", "TransformerShape"]
+__all__ = ["PositionEncoding", "Rotations", "TransformerShape"]
+
+Rotations = Tensor | Callable[[], Tensor] | None
+"""What a layer gets."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,10 @@ class PositionEncoding(nn.Module):
         """
         return tokens
 
-    def layer_rotations(self, positions: Float[Tensor, "*batch tokens ndim"], depth: int) -> Iterator[Tensor | None]:
-        """Yield for each layer the rotations `[*batch, heads, tokens, blocks, b, b]` of its queries and keys."""
+    def layer_rotations(self, positions: Float[Tensor, "*batch tokens ndim"], depth: int) -> Iterator[Rotations]:
+        """Yield for each layer the rotations `[*batch, heads, tokens, blocks, b, b]` of its queries and keys.
+
+        None rotates nothing. A function that returns the rotations is called in the forward pass and again in the
+        backward pass, so that they need not be kept.
+        """
         yield from itertools.repeat(None, depth)

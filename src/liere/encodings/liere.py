@@ -35,6 +35,8 @@ class LieRE(RotaryEncoding):
         init_scale: Entries start uniform in [0, init_scale).
         share_heads: Whether all heads of a layer have the same generators.
         share_layers: Whether all layers have the same generators.
+        recompute: Whether a transformer makes the rotations again in its backward pass instead of keeping them: less
+            memory for more time.
         device: Device of the parameters.
         dtype: Type of the parameters; rotations are computed in fp32 at least.
 
@@ -63,6 +65,7 @@ class LieRE(RotaryEncoding):
         init_scale: float = 2 * math.pi,
         share_heads: bool = False,
         share_layers: bool = False,
+        recompute: bool = False,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -83,6 +86,7 @@ class LieRE(RotaryEncoding):
             depth=depth,
             share_heads=share_heads,
             share_layers=share_layers,
+            recompute=recompute,
         )
         self.init_scale = init_scale
         shape = (
@@ -117,6 +121,7 @@ class LieRE(RotaryEncoding):
         init_scale: float = 2 * math.pi,
         share_heads: bool = False,
         share_layers: bool = False,
+        recompute: bool = False,
     ) -> PositionEncoding:
         """Make it for a transformer; without a block size it is dense."""
         return cls(
@@ -128,6 +133,7 @@ class LieRE(RotaryEncoding):
             init_scale=init_scale,
             share_heads=share_heads,
             share_layers=share_layers,
+            recompute=recompute,
         )
 
     def skew_generators(self, layer: int = 0) -> Float[Tensor, "ndim heads blocks b b"]:

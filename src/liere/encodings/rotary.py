@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from liere.encodings.contract import PositionEncoding, TransformerShape
+from liere.encodings.cache import RotationCache
+from liere.encodings.contract import PositionEncoding, Rotations, TransformerShape
 from liere.errors import whole_number
-from liere.generators import write_positions
 from liere.positions import check_positions
-from liere.rotations import apply_rotations, check_shapes, exp_skew
+from liere.rotations import check_shapes, position_rotations, rotate_together
 from liere.shapes import Float, Real
+from liere.tracing import values_are_visible
 
 __all__ = ["RotaryEncoding"]
 
@@ -31,6 +33,7 @@ class RotaryEncoding(PositionEncoding):
         depth: Number of layers.
         share_heads: Whether all heads of a layer have the same generators.
         share_layers: Whether all layers have the same generators.
+        recompute: Whether a transformer makes the rotations again in its backward pass instead of keeping them.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class RotaryEncoding(PositionEncoding):
         depth: int = 1,
         share_heads: bool = False,
         share_layers: bool = False,
+        recompute: bool = False,
     ) -> None:
         super().__init__()
         for argument, value in {"ndim": ndim, "head_dim": head_dim, "num_heads": num_heads, "depth": depth}.items():
@@ -57,6 +61,8 @@ class RotaryEncoding(PositionEncoding):
         self.depth = depth
         self.share_heads = share_heads
         self.share_layers = share_layers
+        self.recompute = recompute
+        self._cache = RotationCache()
 
     def skew_generators(self, layer: int = 0) -> Float[Tensor, "ndim heads blocks b b"]:
         """Return the generators of a layer, in fp32 at least; `heads` is 1 where heads share them."""
@@ -107,15 +113,45 @@ class RotaryEncoding(PositionEncoding):
             check_positions(k_positions, self.ndim, name="k_positions")
             k_rotations = self._rotations(k_positions, layer)
         k_prefix = num_prefix_tokens if k_num_prefix_tokens is None else k_num_prefix_tokens
-        return self._rotate("q", q, rotations, num_prefix_tokens), self._rotate("k", k, k_rotations, k_prefix)
+        self._check("q", q, rotations, num_prefix_tokens)
+        self._check("k", k, k_rotations, k_prefix)
+        if k_rotations is rotations and (q.shape, q.dtype, k_prefix) == (k.shape, k.dtype, num_prefix_tokens):
+            q, k = rotate_together([q, k], rotations, num_prefix_tokens)
+            return q, k
+        (q,), (k,) = rotate_together([q], rotations, num_prefix_tokens), rotate_together([k], k_rotations, k_prefix)
+        return q, k
 
-    def layer_rotations(self, positions: Float[Tensor, "*batch tokens ndim"], depth: int) -> Iterator[Tensor | None]:
-        """Yield each layer's own rotations; layers that share generators share the tensor."""
+    def layer_rotations(self, positions: Float[Tensor, "*batch tokens ndim"], depth: int) -> Iterator[Rotations]:
+        """Yield each layer's own rotations; layers that share generators share the tensor.
+
+        Without gradients, in eval mode, rotations are kept for as long as positions and generators stay the same. With
+        `recompute` and gradients, what is yielded is a function that makes them.
+        """
         check_positions(positions, self.ndim)
-        if self.share_layers:
-            yield from itertools.repeat(self._rotations(positions, 0), depth)
+        layers = 1 if self.share_layers else depth
+        generators = self._generators(range(layers), positions)
+        if self._wants_gradients(positions, generators):
+            rotations: Iterator[Any] = position_rotations(positions, generators)
+            if self.recompute:
+                rotations = (functools.partial(_first, positions, generators[n : n + 1]) for n in range(layers))
+        elif self.training or not values_are_visible(generators):
+            rotations = position_rotations(positions, generators)
         else:
-            yield from (self._rotations(positions, layer) for layer in range(depth))
+            rotations = iter(self._kept_rotations(positions, generators))
+        yield from itertools.repeat(next(rotations), depth) if self.share_layers else rotations
+
+    def clear_cache(self) -> None:
+        """Forget the rotations that were kept from inference.
+
+        Needed after changing generators on a GPU through `.data`, which leaves no trace; other changes are noticed.
+        """
+        self._cache.clear()
+
+    def train(self, mode: bool = True) -> RotaryEncoding:
+        """Switch between training and evaluation; training needs no kept rotations."""
+        if mode:
+            self.clear_cache()
+        return super().train(mode)
 
     def check_fit(self, shape: TransformerShape) -> None:
         """Raise `ValueError` if axes, head width, number of heads or of layers differ."""
@@ -136,23 +172,49 @@ class RotaryEncoding(PositionEncoding):
         fields = "ndim", "head_dim", "num_heads", "depth", "block_size", "share_heads", "share_layers"
         return ", ".join(f"{field}={getattr(self, field)}" for field in fields)
 
-    def _rotate(self, name: str, x: Tensor, rotations: Tensor, num_prefix_tokens: int) -> Tensor:
+    def _check(self, name: str, x: Tensor, rotations: Tensor, num_prefix_tokens: int) -> None:
         if x.shape[-1] != self.head_dim:
             raise ValueError(
                 f"{name} has head_dim {x.shape[-1]}, but this encoding was built with head_dim={self.head_dim}"
             )
         check_shapes(x, rotations, num_prefix_tokens, name=name)
-        return apply_rotations(x, rotations, num_prefix_tokens=num_prefix_tokens)
 
     def _rotations(self, positions: Tensor, layer: int) -> Tensor:
+        return next(position_rotations(positions, self._generators([layer], positions)))
+
+    def _generators(self, layers: Iterable[int], positions: Tensor) -> Tensor:
+        """Return the generators `[layers, ndim, heads, blocks, b, b]` where the positions are, in fp32 at least."""
         dtypes = [positions.dtype, torch.float32, *(p.dtype for p in self.parameters())]
         dtype = functools.reduce(torch.promote_types, dtypes)
-        generators = self.skew_generators(layer).to(positions.device, dtype)
-        return exp_skew(write_positions(positions.to(dtype), generators))
+        return torch.stack([self.skew_generators(layer) for layer in layers]).to(positions.device, dtype)
+
+    def _wants_gradients(self, *tensors: Tensor) -> bool:
+        return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+
+    def _kept_rotations(self, positions: Tensor, generators: Tensor) -> list[Tensor]:
+        # In host memory the generators themselves are compared: that notices everything. Elsewhere they are new
+        # tensors each time, and what they are made from has to do.
+        host = generators.device.type == "cpu"
+        sources = [positions, generators] if host else [positions, *self.parameters(), *self.buffers()]
+        found = self._cache.find(sources)
+        if found is None:
+            # Tensors made in inference mode could not be used in training later.
+            with torch.inference_mode(False), torch.no_grad():
+                found = list(position_rotations(positions.clone(), generators.clone()))
+            self._cache.keep(sources, found)
+        return found
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> RotaryEncoding:
+        self.clear_cache()  # moving elsewhere, or to another type
+        return super()._apply(fn, recurse)
 
     def _expand(self, rotations: Tensor) -> Tensor:
         heads = -5
         return rotations.expand(*rotations.shape[:heads], self.num_heads, *rotations.shape[heads + 1 :])
+
+
+def _first(positions: Tensor, generators: Tensor) -> Tensor:
+    return next(position_rotations(positions, generators))
 
 
 def _sharing_hint(argument: str) -> str:

@@ -7,11 +7,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from liere.encodings import RotaryEncoding, TransformerShape, create_encoding
 from liere.encodings.liere import LieRE
+from liere.generators import write_positions
+from liere.positions import grid_positions
 from liere.presets import ViTSize
 from liere.rotations import exp_products
+from liere.rotations.rays import find_rays
+from liere.rotations.scaling import skew_norm
 from liere.vit import grid_shape
 
 __all__ = ["PAPER", "FlopCount", "PaperFigure", "count_flops", "paper_figure"]
@@ -81,8 +86,8 @@ def count_flops(
         in_channels: Channels of the input.
         num_prefix_tokens: CLS and register tokens.
         batch_size: Images that share one computation of the rotations.
-        exp_norm: Largest norm of the matrices to exponentiate, which decides how often they are squared; by default
-            the one expected at initialisation.
+        exp_norm: Norm of the matrix to exponentiate at the far corner of the grid, which decides how often matrices are
+            squared; by default the one expected at initialisation.
         **encoding_options: Options of the encoding.
 
     Example:
@@ -111,9 +116,9 @@ def count_flops(
         paper_rotate = 2 * tokens * blocks * b**2 if list(rope.parameters()) else 0
         distinct_heads = 1 if rope.share_heads else size.heads
         distinct_layers = 1 if rope.share_layers else depth
-        matrices = distinct_layers * distinct_heads * shape.num_patches * rope.num_blocks
-        norm = _expected_norm(rope, shape.grid) if exp_norm is None else exp_norm
-        exponential = matrices * (exp_products(norm, b) * b**3 + shape.ndim * b**2)
+        distinct = distinct_layers * distinct_heads * rope.num_blocks
+        products = _exp_products(rope, shape.grid, exp_norm)
+        exponential = distinct * (products * b**3 + shape.num_patches * shape.ndim * b**2)
     return FlopCount(
         patch_embedding=shape.num_patches * in_channels * math.prod(patch_size) * dim,
         projections=depth * tokens * 4 * dim**2,
@@ -127,16 +132,28 @@ def count_flops(
     )
 
 
-def _expected_norm(rope: RotaryEncoding, grid: tuple[int, ...]) -> float:
-    """Return the norm that `exp_skew` scales by at the far corner: for LieRE the root mean square over draws."""
-    reach = sum(n > 1 for n in grid)  # the far corner is 1 on every axis that has more than one token
+def _exp_products(rope: RotaryEncoding, grid: tuple[int, ...], exp_norm: float | None) -> int:
+    """Return the products that a block's rotations of a grid take: along rays one, elsewhere by the norm."""
+    positions = grid_positions(grid)
+    if rope.block_size <= 3:
+        return len(positions) * exp_products(0.0, rope.block_size)
+    norms = _expected_norms(rope, positions)
+    if exp_norm is not None:
+        norms = norms * (exp_norm / norms.max().clamp(min=1e-30))
+    rays = find_rays(positions)
+    roots = range(len(positions)) if rays is None else rays.roots.tolist()
+    return sum(exp_products(norms[t].item(), rope.block_size) for t in roots) + len(positions) - len(roots)
+
+
+def _expected_norms(rope: RotaryEncoding, positions: Tensor) -> Tensor:
+    """Return the norm that `exp_skew` scales by at each position: for LieRE the root mean square over draws."""
     if not isinstance(rope, LieRE):
-        corner = rope.skew_generators(0).detach()[[n > 1 for n in grid]].sum(0)
-        return torch.linalg.matrix_norm(corner).max().item() / math.sqrt(2)
+        X = write_positions(positions, rope.skew_generators(0).detach().float())
+        return skew_norm(X).amax(dim=(0, 2))
     b = rope.block_size
     mean, variance = rope.init_scale / 2, rope.init_scale**2 / 12
-    entry = reach**2 * mean**2 + reach * variance
-    return math.sqrt(b * (b - 1) / 2 * entry)
+    entry = positions.sum(-1).square() * mean**2 + positions.square().sum(-1) * variance
+    return (b * (b - 1) / 2 * entry).sqrt()
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from liere import apply_rotations, exp_skew
 from liere.generators import skew_from_upper
 from liere.rotations import exp_products
+from liere.rotations.layouts import Columns, Rows
 from tests.numerics import (
     BLOCK_SIZES,
     assert_close,
@@ -25,7 +26,7 @@ from tests.numerics import (
 @given(size=block_sizes, norm=norms, dtype=dtypes, seed=seeds)
 def test_is_a_rotation(size, norm, dtype, seed):
     R = exp_skew(random_skew(seed, size, norm, 3).to(dtype))
-    atol = tolerance(dtype, norm)
+    atol = tolerance(dtype, norm, units=20)  # the error of R counts twice
     assert_close(R @ R.mT, torch.eye(size).expand_as(R), atol)
     assert_close(torch.linalg.det(R.double()), torch.ones(3), atol * size)
     assert R.dtype == dtype
@@ -167,16 +168,24 @@ def test_bad_matrices_are_refused(X, error, message):
         exp_skew(X)
 
 
-@pytest.mark.parametrize(("size", "norm"), [(2, 5.0), (3, 5.0), (5, 0.2), (5, 300.0), (64, 262.0)])
+@pytest.mark.parametrize(("size", "norm"), [(5, 0.2), (5, 300.0), (64, 262.0)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_exp_products_counts_what_is_done(size, norm, dtype):
-    from torch.utils.flop_counter import FlopCounterMode
+def test_exp_products_counts_what_is_done(size, norm, dtype, monkeypatch):
+    done = []
+    for layout, axis in ((Rows, 0), (Columns, 2)):
+        for name in ("product", "add_product"):
+            method = getattr(layout, name)
 
+            def counted(*args, method=method, axis=axis, **kwargs):
+                result = method(*args, **kwargs)
+                done.append(result.shape[axis])
+                return result
+
+            monkeypatch.setattr(layout, name, staticmethod(counted))
     X = random_skew(0, size, 1.0, 3)
     X = (X * (norm / (torch.linalg.matrix_norm(X) / 2**0.5))[:, None, None]).to(dtype)
-    with FlopCounterMode(display=False) as counter:
-        exp_skew(X)
-    assert counter.get_total_flops() == 2 * 3 * size**3 * exp_products(norm * 0.999, size, dtype)
+    exp_skew(X)
+    assert sum(done) == 3 * exp_products(norm * 0.999, size, dtype)
 
 
 @given(

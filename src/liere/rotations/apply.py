@@ -1,0 +1,110 @@
+"""Rotating queries and keys."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from liere.rotations.operators import rotate_operator, rotate_planes_operator
+from liere.rotations.plain import rotate_plainly
+from liere.shapes import Float
+from liere.tracing import kernels_may_run
+
+__all__ = ["apply_rotations", "check_shapes", "rotate_together"]
+
+
+def apply_rotations(
+    x: Float[Tensor, "*batch heads tokens head_dim"],
+    rotations: Float[Tensor, "*#batch #heads positions blocks b b"],
+    *,
+    num_prefix_tokens: int = 0,
+) -> Float[Tensor, "*batch heads tokens head_dim"]:
+    """Rotate queries or keys: block `n` of token `t` of head `h` becomes `rotations[h, t, n] @ block`.
+
+    Args:
+        x: Queries or keys.
+        rotations: One rotation a head, token and block. A batch dimension is optional, and one head serves all.
+        num_prefix_tokens: Leading tokens without a position (CLS, registers), left as they are.
+
+    Returns:
+        A tensor of the shape and dtype of `x`. Dimensions beyond `blocks * b` are left as they are.
+
+    Raises:
+        TypeError: If `x` is not a floating-point tensor.
+        ValueError: If the shapes do not fit together.
+
+    Example:
+        >>> q = torch.randn(2, 4, 1 + 9, 16)
+        >>> quarter_turn = torch.tensor([[0.0, 1.0], [-1.0, 0.0]]).expand(4, 9, 8, 2, 2)
+        >>> rotated = apply_rotations(q, quarter_turn, num_prefix_tokens=1)
+        >>> torch.equal(rotated[..., 1:, 0], q[..., 1:, 1])
+        True
+    """
+    check_shapes(x, rotations, num_prefix_tokens)
+    rotations = rotations.to(x.dtype)
+    if _is_shared(rotations) and kernels_may_run(x, rotations):
+        return rotate_operator([x], _drop_batch(rotations), num_prefix_tokens)[0]
+    return rotate_plainly(x, rotations, num_prefix_tokens)
+
+
+def rotate_together(
+    xs: list[Float[Tensor, "*batch heads tokens head_dim"]],
+    rotations: Float[Tensor, "*#batch #heads positions blocks b b"],
+    num_prefix_tokens: int = 0,
+) -> list[Float[Tensor, "*batch heads tokens head_dim"]]:
+    """Rotate tensors of one shape, such as queries and keys, in one go. The shapes are taken to fit.
+
+    The matrices are taken to be rotations: of 2x2 ones only the first column is read, and receives the gradient.
+    """
+    x, rotations = xs[0], rotations.to(xs[0].dtype)
+    if kernels_may_run(*xs, rotations):
+        if rotations.shape[-1] == 2 and x.shape[-1] % 2 == 0 and x.dtype in (torch.float32, torch.float64):
+            return rotate_planes_operator(xs, rotations, num_prefix_tokens)
+        if _is_shared(rotations):
+            return rotate_operator(xs, _drop_batch(rotations), num_prefix_tokens)
+    return [rotate_plainly(x, rotations, num_prefix_tokens) for x in xs]
+
+
+def _is_shared(rotations: Tensor) -> bool:
+    """Return whether one set of rotations serves the whole batch."""
+    return all(size == 1 for size in rotations.shape[:-5])
+
+
+def _drop_batch(rotations: Tensor) -> Tensor:
+    return rotations.reshape(rotations.shape[-5:])
+
+
+def check_shapes(x: Tensor, rotations: Tensor, num_prefix_tokens: int, *, name: str = "x") -> None:
+    """Raise `TypeError` or `ValueError` unless the rotations fit the queries or keys that are called `name`."""
+    if not x.is_floating_point():
+        raise TypeError(f"{name} must hold floating-point numbers, got {x.dtype}: convert it with .float()")
+    if x.ndim < 3 or rotations.ndim < 5 or rotations.shape[-1] != rotations.shape[-2]:
+        raise ValueError(
+            f"{name} has shape {list(x.shape)} and rotations {list(rotations.shape)}: "
+            "give [*batch, heads, tokens, head_dim] and [*batch, heads, tokens, blocks, b, b]"
+        )
+    *batch, heads, tokens, head_dim = x.shape
+    *rotation_batch, rotation_heads, positions, blocks, size, _ = rotations.shape
+    if not 0 <= num_prefix_tokens <= tokens:
+        raise ValueError(
+            f"num_prefix_tokens must be between 0 and the {tokens} tokens of {name}, got {num_prefix_tokens}"
+        )
+    if positions != tokens - num_prefix_tokens:
+        raise ValueError(
+            f"{name} has {tokens} tokens, num_prefix_tokens={num_prefix_tokens} of them without a position, but there "
+            f"are {positions} positions: give {tokens - num_prefix_tokens}, or another number of prefix tokens, "
+            f"and {name} as [batch, heads, tokens, head_dim]"
+        )
+    if rotation_heads != 1 and rotation_heads != heads:  # `in` would not do for symbolic sizes
+        raise ValueError(
+            f"rotations are for {rotation_heads} heads, but {name} has {heads}: build the encoding with "
+            f"num_heads={heads}, or with share_heads=True where queries and keys have different numbers of heads"
+        )
+    if blocks * size > head_dim:
+        raise ValueError(f"{blocks} blocks of {size} need a head of {blocks * size}, but {name} has {head_dim}")
+    aligned = zip(reversed(rotation_batch), reversed(batch), strict=False)
+    if len(rotation_batch) > len(batch) or any(mine != 1 and mine != theirs for mine, theirs in aligned):
+        raise ValueError(
+            f"positions have batch shape {rotation_batch}, but {name} has {batch}: "
+            "give one set of positions for the whole batch, or one for each member"
+        )

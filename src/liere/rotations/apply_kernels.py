@@ -1,0 +1,149 @@
+"""Rotating queries and keys in few large products: the batch makes the columns.
+
+All members of a batch share the rotation of a position, so `R q` for the whole batch is one product of a matrix with a
+matrix. Blocks smaller than what products are good at are put together, with zeros between them. Nothing is made that
+is larger than the queries: tokens are taken a cacheful at a time, and go straight to their places beside the prefix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+__all__ = ["rotate_backward", "rotate_forward", "rotate_planes_backward", "rotate_planes_forward"]
+
+# Products of smaller matrices cost as much as those of this size; measured.
+GROUP = 16
+CPU_CHUNK = 2**21
+OTHER_DEVICE_CHUNK = 2**28
+
+
+def rotate_forward(xs: list[Tensor], R: Tensor, prefix: int) -> list[Tensor]:
+    """Rotate each `x` `[*batch, heads, tokens, head_dim]` by `R` `[heads or 1, positions, blocks, b, b]`."""
+    groups = _group(R)
+    outs = [_unrotated(x, prefix, groups.shape[2] * groups.shape[4]) for x in xs]
+    for tokens in _chunks(xs, R.shape[1]):
+        columns = _gather(xs, groups, tokens, prefix)
+        _scatter(torch.bmm(columns, groups[tokens].flatten(0, 2).mT), outs, groups, tokens, prefix)
+    return outs
+
+
+def rotate_backward(
+    grads: list[Tensor], xs: list[Tensor], R: Tensor, prefix: int, wants_rotations: bool
+) -> tuple[list[Tensor], Tensor]:
+    """Return the gradients of the tensors and of the rotations (empty if not wanted)."""
+    groups = _group(R)
+    outs = [_unrotated(x, prefix, groups.shape[2] * groups.shape[4]) for x in grads]
+    heads, positions, blocks, size, _ = R.shape
+    # Positions outermost, as the rotations come and as their own gradient takes them.
+    dR = R.new_empty((positions, heads, blocks, size, size) if wants_rotations else 0)
+    for tokens in _chunks(xs, positions):
+        columns = _gather(grads, groups, tokens, prefix)
+        _scatter(torch.bmm(columns, groups[tokens].flatten(0, 2)), outs, groups, tokens, prefix)
+        if wants_rotations:
+            products = torch.bmm(columns.mT, _gather(xs, groups, tokens, prefix)).view(groups[tokens].shape)
+            dR[tokens] = _ungroup(products, size)
+    return outs, dR.transpose(0, 1) if wants_rotations else dR
+
+
+def rotate_planes_forward(xs: list[Tensor], R: Tensor, prefix: int) -> list[Tensor]:
+    """Rotate by `R` `[*batch, heads, positions, pairs, 2, 2]` as complex numbers."""
+    turns = _turns(R)
+    width = 2 * turns.shape[-1]
+    outs = [_unrotated(x, prefix, width) for x in xs]
+    for x, out in zip(xs, outs, strict=True):
+        torch.mul(_as_complex(x, prefix, width), turns, out=_as_complex(out, prefix, width))
+    return outs
+
+
+def rotate_planes_backward(
+    grads: list[Tensor], xs: list[Tensor], R: Tensor, prefix: int, wants_rotations: bool
+) -> tuple[list[Tensor], Tensor]:
+    """Return the gradients of the tensors, and that of the rotations in their first column."""
+    turns = _turns(R)
+    width = 2 * turns.shape[-1]
+    outs = [_unrotated(x, prefix, width) for x in grads]
+    back = turns.conj().resolve_conj()
+    for x, out in zip(grads, outs, strict=True):
+        torch.mul(_as_complex(x, prefix, width), back, out=_as_complex(out, prefix, width))
+    if not wants_rotations:
+        return outs, R.new_empty(0)
+    sums = torch.zeros_like(turns)
+    pairs = [(_as_complex(g, prefix, width), _as_complex(x, prefix, width)) for g, x in zip(grads, xs, strict=True)]
+    for tokens in _chunks(xs, R.shape[-4]):
+        for g, x in pairs:
+            product = g[..., tokens, :] * x[..., tokens, :].conj()
+            sums[..., tokens, :] += product.sum_to_size(sums[..., tokens, :].shape)
+    dR = torch.zeros_like(R)
+    dR[..., 0, 0], dR[..., 1, 0] = sums.real, sums.imag
+    return outs, dR
+
+
+def _group(R: Tensor) -> Tensor:
+    """Return `[positions, heads, groups, g, g]`, each group a few blocks on a diagonal."""
+    R = R.transpose(0, 1)
+    positions, heads, blocks, size, _ = R.shape
+    together = max((n for n in range(1, blocks + 1) if blocks % n == 0 and n * size <= GROUP), default=1)
+    if together == 1:
+        return R.contiguous()
+    groups = R.new_zeros(positions, heads, blocks // together, together, size, together, size)
+    groups.diagonal(dim1=3, dim2=5).copy_(R.unflatten(2, (-1, together)).movedim(3, -1))
+    return groups.flatten(5, 6).flatten(3, 4)
+
+
+def _ungroup(groups: Tensor, size: int) -> Tensor:
+    """Return the blocks on the diagonals of groups, `[positions, heads, blocks, b, b]`."""
+    together = groups.shape[-1] // size
+    apart = groups.unflatten(-1, (together, size)).unflatten(-3, (together, size))
+    return apart.diagonal(dim1=3, dim2=5).movedim(-1, 3).flatten(2, 3)
+
+
+def _unrotated(x: Tensor, prefix: int, width: int) -> Tensor:
+    """Return a contiguous tensor like `x` that holds what is not rotated, and room for the rest."""
+    out = torch.empty_like(x, memory_format=torch.contiguous_format)
+    out[..., :prefix, :] = x[..., :prefix, :]
+    out[..., width:] = x[..., width:]
+    return out
+
+
+def _chunks(xs: list[Tensor], positions: int) -> Iterator[slice]:
+    chunk = CPU_CHUNK if xs[0].device.type == "cpu" else OTHER_DEVICE_CHUNK
+    bytes_each = sum(x.numel() * x.element_size() for x in xs) // max(1, xs[0].shape[-2])
+    count = max(1, chunk // max(1, bytes_each))
+    return (slice(start, min(start + count, positions)) for start in range(0, positions, count))
+
+
+def _places(xs: list[Tensor], groups: Tensor, tokens: slice, prefix: int) -> Iterator[Tensor]:
+    """Yield views `[tokens, heads, groups, columns..., g]` of what is rotated in each tensor."""
+    count, size = groups.shape[2], groups.shape[-1]
+    for x in xs:
+        body = x[..., prefix + tokens.start : prefix + tokens.stop, : count * size].unflatten(-1, (count, size))
+        body = body.reshape(-1, *body.shape[-4:]) if x.ndim > 4 else body if x.ndim == 4 else body[None]
+        # [batch, heads, tokens, groups, g]; heads that share rotations are columns as well.
+        yield body.permute(2, 1, 3, 0, 4) if groups.shape[1] > 1 else body.permute(2, 3, 0, 1, 4)[:, None]
+
+
+def _gather(xs: list[Tensor], groups: Tensor, tokens: slice, prefix: int) -> Tensor:
+    """Return the columns `[tokens * heads * groups, tensors * batch, g]`."""
+    places = list(_places(xs, groups, tokens, prefix))
+    columns = torch.stack(places, dim=3) if len(places) > 1 else places[0]
+    return columns.reshape(-1, columns.shape[3:-1].numel(), columns.shape[-1])
+
+
+def _scatter(columns: Tensor, outs: list[Tensor], groups: Tensor, tokens: slice, prefix: int) -> None:
+    """Copy columns to their places."""
+    places = list(_places(outs, groups, tokens, prefix))
+    shape = (*places[0].shape[:3], len(places), *places[0].shape[3:])
+    for place, part in zip(places, columns.view(shape).unbind(3), strict=True):
+        place.copy_(part)
+
+
+def _turns(R: Tensor) -> Tensor:
+    """Return rotations of planes as complex numbers: `R (x, y)` is `turn (x + iy)`."""
+    return torch.complex(R[..., 0, 0].contiguous(), R[..., 1, 0].contiguous())
+
+
+def _as_complex(x: Tensor, prefix: int, width: int) -> Tensor:
+    return torch.view_as_complex(x[..., prefix:, :width].unflatten(-1, (-1, 2)))

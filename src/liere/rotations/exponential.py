@@ -1,0 +1,146 @@
+"""The exponential of skew-symmetric matrices."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from liere.generators import write_positions
+from liere.rotations.kernels import position_levels
+from liere.rotations.operators import exp_skew_operator, positions_operator
+from liere.rotations.plain import exp_plainly
+from liere.rotations.polynomial import POLYNOMIALS, PRODUCTS
+from liere.rotations.scaling import check_norm, level, skew_norm
+from liere.shapes import Float, Real
+from liere.tracing import kernels_may_run, values_are_visible
+
+__all__ = ["exp_products", "exp_skew", "position_rotations"]
+
+
+def exp_skew(X: Float[Tensor, "*batch b b"]) -> Float[Tensor, "*batch b b"]:
+    """Return the rotations `exp(X)` of skew-symmetric matrices.
+
+    Closed forms for 2x2 (cosine and sine) and 3x3 (Rodrigues); for larger ones a polynomial, and as many squarings as
+    the norm of each matrix asks for. Computed in fp32, or fp64 for fp64 input, whatever the autocast state; half
+    precision is cast back. Differentiable, also twice; defined on skew matrices, so gradients are meaningful on that
+    space only.
+
+    Args:
+        X: Skew-symmetric matrices.
+
+    Returns:
+        Rotation matrices of the shape and dtype of `X`.
+
+    Raises:
+        TypeError: If `X` is not a floating-point tensor.
+        ValueError: If `X` is not a batch of square matrices, or (b > 2, not while tracing) of a norm beyond `2**20`.
+
+    Example:
+        >>> import math
+        >>> exp_skew(torch.tensor([[0.0, math.pi / 2], [-math.pi / 2, 0.0]])).round(decimals=3)
+        tensor([[-0.,  1.],
+                [-1., -0.]])
+    """
+    if not isinstance(X, Tensor) or not X.is_floating_point():
+        kind = X.dtype if isinstance(X, Tensor) else type(X).__name__
+        raise TypeError(f"X must be a floating-point tensor of skew matrices, got {kind}: convert it with .float()")
+    if X.ndim < 2 or X.shape[-1] != X.shape[-2]:
+        raise ValueError(f"X has shape {list(X.shape)}: give skew-symmetric matrices [..., b, b]")
+    with _without_autocast(X.device):
+        wide = X if X.dtype in POLYNOMIALS else X.float()
+        return CLOSED_FORMS.get(X.shape[-1], _exp_squaring)(wide).to(X.dtype)
+
+
+def position_rotations(
+    positions: Real[Tensor, "*batch tokens ndim"],
+    generators: Float[Tensor, "layers ndim heads blocks b b"],
+) -> Iterator[Float[Tensor, "*batch heads tokens blocks b b"]]:
+    """Yield the rotations `exp(sum_d p_d A_d)` of each layer, in the type of the generators (fp32 or fp64).
+
+    The same as `exp_skew(write_positions(positions, A))`, without keeping the sums, and with as little work as the
+    positions allow. A device other than the CPU is waited for once, for all layers.
+    """
+    positions = positions.to(generators.dtype)
+    if generators.shape[-1] in CLOSED_FORMS or positions.requires_grad or not _operators_may_run(positions, generators):
+        for layer in generators:
+            yield exp_skew(write_positions(positions, layer))
+        return
+    flat = positions.reshape(-1, positions.shape[-1])
+    matrices = generators.flatten(2, 3)
+    visible = values_are_visible(generators)
+    with _without_autocast(generators.device):
+        levels = position_levels(flat, matrices) if visible else itertools.repeat(None, len(matrices))
+    for layer, own in zip(matrices, levels, strict=True):
+        rotations = positions_operator(flat, layer, own)
+        rotations = rotations.reshape(*positions.shape[:-1], *generators.shape[2:])
+        yield rotations.movedim(positions.ndim - 2, -4)
+
+
+def exp_products(norm: float, size: int, dtype: torch.dtype = torch.float32) -> int:
+    """Return how many matrix products `exp_skew` makes for a `size` x `size` matrix of this norm.
+
+    The norm is the one that `exp_skew` scales by: Frobenius, divided by sqrt(2).
+
+    Example:
+        >>> exp_products(262.0, 64), exp_products(262.0, 3), exp_products(262.0, 2)
+        (11, 1, 0)
+    """
+    if size <= 3:
+        return 1 if size == 3 else 0
+    return PRODUCTS + level(norm, POLYNOMIALS[dtype])
+
+
+def _exp_2x2(X: Tensor) -> Tensor:
+    angle = X[..., 0, 1]
+    cos, sin = angle.cos(), angle.sin()
+    return torch.stack([cos, sin, -sin, cos], dim=-1).unflatten(-1, (2, 2))
+
+
+def _exp_3x3(X: Tensor) -> Tensor:
+    if values_are_visible(X) and X.numel():
+        check_norm(skew_norm(X).nan_to_num(nan=0.0).max().item())
+    # exp(X) = I + sin(t)/t X + (1 - cos t)/t^2 X^2. Both factors are smooth functions of t^2, by their series near 0.
+    square = X[..., 0, 1] ** 2 + X[..., 0, 2] ** 2 + X[..., 1, 2] ** 2
+    near = square < 1
+    angle = torch.where(near, 1, square).sqrt()
+    series = torch.where(near, square, 0)
+    first, second = torch.ones_like(series), torch.full_like(series, 0.5)
+    sine, cosine = first, second
+    for k in range(1, 10):
+        first = -first * series / (2 * k * (2 * k + 1))
+        second = -second * series / ((2 * k + 1) * (2 * k + 2))
+        sine, cosine = sine + first, cosine + second
+    sine = torch.where(near, sine, angle.sin() / angle)
+    cosine = torch.where(near, cosine, 2 * ((angle / 2).sin() / angle) ** 2)
+    identity = torch.eye(3, dtype=X.dtype, device=X.device)
+    return identity + sine[..., None, None] * X + cosine[..., None, None] * (X @ X)
+
+
+def _exp_squaring(X: Tensor) -> Tensor:
+    if not _operators_may_run(X):
+        return exp_plainly(X)
+    return exp_skew_operator(X.reshape(-1, *X.shape[-2:])).reshape(X.shape)
+
+
+CLOSED_FORMS: dict[int, Callable[[Tensor], Tensor]] = {
+    0: torch.ones_like,
+    1: torch.ones_like,
+    2: _exp_2x2,
+    3: _exp_3x3,
+}
+
+
+def _operators_may_run(*tensors: Tensor) -> bool:
+    """Return whether the operators do: they look at values, and have no forward-mode derivative."""
+    return kernels_may_run(*tensors) and not any(
+        forward_ad._current_level >= 0 and forward_ad.unpack_dual(x).tangent is not None for x in tensors
+    )
+
+
+def _without_autocast(device: torch.device) -> torch.autocast | nullcontext[None]:
+    return nullcontext() if device.type == "meta" else torch.autocast(device.type, enabled=False)

@@ -1,0 +1,74 @@
+"""What torch's own counter of floating-point operations shall know of our operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import register_flop_formula
+
+from liere.rotations import operators  # noqa: F401  (defines them)
+from liere.rotations.kernels import position_levels
+from liere.rotations.polynomial import POLYNOMIALS, PRODUCTS
+from liere.rotations.rays import find_rays
+from liere.rotations.scaling import levels, skew_norm
+
+__all__: list[str] = []
+
+_FORWARD, _BACKWARD = (lambda products: products), (lambda products: 3 * products - 1)
+"""The backward pass makes all products but the last one again, and two for each."""
+
+
+def _exp_products(X: Tensor, count: Any) -> int:
+    own = levels(skew_norm(X), POLYNOMIALS[X.dtype]) + PRODUCTS
+    return int(count(own).sum())
+
+
+def _position_products(positions: Tensor, generators: Tensor, backward: bool) -> int:
+    own = position_levels(positions, generators[None])[0] + PRODUCTS
+    rays = find_rays(positions) if positions.device.type == "cpu" else None
+    along_rays = 0 if rays is None else len(positions) - len(rays.roots)
+    own = own if rays is None else own[rays.roots]
+    count = _BACKWARD if backward else _FORWARD
+    return generators.shape[1] * (int(count(own).sum()) + along_rays * (2 if backward else 1))
+
+
+@register_flop_formula(torch.ops.liere.exp_skew, get_raw=True)
+def _(X: Tensor, *, out_val: Any = None) -> int:
+    return 2 * X.shape[-1] ** 3 * _exp_products(X, _FORWARD)
+
+
+@register_flop_formula(torch.ops.liere.exp_skew_backward, get_raw=True)
+def _(X: Tensor, grad: Tensor, *, out_val: Any = None) -> int:
+    return 2 * X.shape[-1] ** 3 * _exp_products(X, _BACKWARD)
+
+
+@register_flop_formula(torch.ops.liere.rotations, get_raw=True)
+def _(positions: Tensor, generators: Tensor, levels: Any, *, out_val: Any = None) -> int:
+    return 2 * generators.shape[-1] ** 3 * _position_products(positions, generators, backward=False)
+
+
+@register_flop_formula(torch.ops.liere.rotations_backward, get_raw=True)
+def _(
+    grad: Tensor, positions: Tensor, generators: Tensor, rotations: Tensor, levels: Any, *, out_val: Any = None
+) -> int:
+    return 2 * generators.shape[-1] ** 3 * _position_products(positions, generators, backward=True)
+
+
+@register_flop_formula([torch.ops.liere.rotate, torch.ops.liere.rotate_planes], get_raw=True)
+def _(xs: list[Tensor], rotations: Tensor, prefix: int, *, out_val: Any = None) -> int:
+    return _rotate_flops(xs, rotations)
+
+
+@register_flop_formula([torch.ops.liere.rotate_backward, torch.ops.liere.rotate_planes_backward], get_raw=True)
+def _(
+    grads: list[Tensor], xs: list[Tensor], rotations: Tensor, prefix: int, wants_rotations: bool, *, out_val: Any = None
+) -> int:
+    return _rotate_flops(xs, rotations) * (2 if wants_rotations else 1)
+
+
+def _rotate_flops(xs: list[Tensor], rotations: Tensor) -> int:
+    """Two for each entry of each matrix that meets a vector."""
+    positions, blocks, size, _ = rotations.shape[-4:]
+    return 2 * sum(x.shape[:-2].numel() for x in xs) * positions * blocks * size**2

@@ -1,0 +1,40 @@
+"""All in ordinary operations: for tracers, function transforms and higher derivatives, and as a reference."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from liere.rotations.polynomial import POLYNOMIALS, evaluate_plainly
+from liere.rotations.scaling import levels, max_level, skew_norm
+from liere.tracing import values_are_visible
+
+__all__ = ["exp_plainly", "rotate_plainly"]
+
+
+def exp_plainly(X: Tensor) -> Tensor:
+    """Return the exponentials of skew matrices `[..., b, b]`; differentiable as often as one likes.
+
+    Each matrix is squared as often as its own norm asks for. Where norms cannot be looked at, the loop goes on to the
+    ceiling, and a mask stops each matrix.
+    """
+    p = POLYNOMIALS[X.dtype]
+    own = levels(skew_norm(X), p)[..., None, None]
+    most = max_level(X.dtype)
+    if values_are_visible(own):
+        most = int(own.max()) if own.numel() else 0
+    R = evaluate_plainly(X * torch.exp2(-own), p) + torch.eye(X.shape[-1], dtype=X.dtype, device=X.device)
+    for k in range(most):
+        R = torch.where(k < own, R @ R, R)
+    return R
+
+
+def rotate_plainly(x: Tensor, rotations: Tensor, num_prefix_tokens: int) -> Tensor:
+    """Rotate `x` `[*batch, heads, tokens, head_dim]` by `rotations` `[*batch, heads, positions, blocks, b, b]`."""
+    blocks, size = rotations.shape[-3], rotations.shape[-1]
+    prefix, body = x[..., :num_prefix_tokens, :], x[..., num_prefix_tokens:, :]
+    vectors, rest = body[..., : blocks * size].unflatten(-1, (blocks, size)), body[..., blocks * size :]
+    rotated = torch.einsum("...htnij,...htnj->...htni", rotations, vectors).flatten(-2).to(x.dtype)
+    if rest.shape[-1]:
+        rotated = torch.cat([rotated, rest], dim=-1)
+    return torch.cat([prefix, rotated], dim=-2) if num_prefix_tokens else rotated

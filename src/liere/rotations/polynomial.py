@@ -1,0 +1,149 @@
+"""The polynomial that stands for the exponential of a small skew-symmetric matrix.
+
+A skew matrix has imaginary eigenvalues and orthogonal eigenvectors, so a polynomial is as good on the matrix as it is
+on the interval of the imaginary axis that holds the eigenvalues. The best one of degree 12 there (a truncated Chebyshev
+series of `(exp(ix) - 1) / x`, which keeps the digits of small rotations) reaches about twice as far as Taylor's. It is
+evaluated in four products, and differentiated in eight:
+
+    A = X / 2**level
+    A2 = A A
+    B = b1 A + b2 A2 + b3 A A2
+    Q = q2 A2 + q3 B + B B
+    L = Q + l0 I + l1 A + l2 A2 + l3 B
+    exp(A) - I = e1 A + e2 A2 + e3 B + L Q
+
+`tools/polynomial.py` computes the coefficients; the tests check them against the exponential.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from liere.rotations.layouts import Layout
+
+__all__ = ["POLYNOMIALS", "PRODUCTS", "Polynomial", "Powers", "evaluate", "evaluate_plainly", "pull_back"]
+
+PRODUCTS = 4
+
+
+class Polynomial(NamedTuple):
+    """Coefficients of the scheme above."""
+
+    radius: float
+    """Largest spectral norm of A that it is made for."""
+    b1: float
+    b2: float
+    b3: float
+    q2: float
+    q3: float
+    l0: float
+    l1: float
+    l2: float
+    l3: float
+    e1: float
+    e2: float
+    e3: float
+
+    def of_double(self, level: int) -> Polynomial:
+        """Return the polynomial that takes `X` for `X / 2**level`, so that nobody has to scale the matrices."""
+        half = 2.0**-level
+        return self._replace(
+            radius=self.radius / half,
+            b1=self.b1 * half,
+            b2=self.b2 * half**2,
+            b3=self.b3 * half**3,
+            q2=self.q2 * half**2,
+            l1=self.l1 * half,
+            l2=self.l2 * half**2,
+            e1=self.e1 * half,
+            e2=self.e2 * half**2,
+        )
+
+
+# Made by `python tools/polynomial.py`. The error, relative to the norm, is 3.7e-8 in fp32 and 1.7e-16 in fp64.
+POLYNOMIALS = {
+    torch.float32: Polynomial(
+        radius=3.0,
+        b1=0.1631891711450574,
+        b2=0.019233653706866385,
+        b3=0.0064920928219569405,
+        q2=-0.014335476970405076,
+        q3=1.7363800315679758,
+        l0=4.465949103347987,
+        l1=0.690014924059782,
+        l2=0.14298528601457122,
+        l3=-0.022437078007369025,
+        e1=-0.030156461932066444,
+        e2=0.04889874085873871,
+        e3=-1.4419329793420075,
+    ),
+    torch.float64: Polynomial(
+        radius=0.6,
+        b1=0.13312068035582358,
+        b2=0.020235970217567657,
+        b3=0.006748661669651282,
+        q2=-0.014350053539028945,
+        q3=1.831245757189818,
+        l0=4.995355080280203,
+        l1=0.84793372726498,
+        l2=0.15701596525811157,
+        l3=-0.2147716084382325,
+        e1=0.019628374884548574,
+        e2=0.07496804817692969,
+        e3=-1.7831899342455153,
+    ),
+}
+
+
+class Powers(NamedTuple):
+    """What the evaluation leaves behind for the gradient."""
+
+    A: Tensor
+    A2: Tensor
+    B: Tensor
+    Q: Tensor
+    L: Tensor
+
+
+def evaluate_plainly(A: Tensor, p: Polynomial) -> Tensor:
+    """Return `exp(A) - I` of matrices `[..., b, b]` up to the radius, in operations that any tracer understands."""
+    identity = torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+    A2 = A @ A
+    B = p.b1 * A + p.b2 * A2 + p.b3 * (A @ A2)
+    Q = p.q2 * A2 + p.q3 * B + B @ B
+    L = Q + p.l0 * identity + p.l1 * A + p.l2 * A2 + p.l3 * B
+    return p.e1 * A + p.e2 * A2 + p.e3 * B + L @ Q
+
+
+def evaluate(layout: type[Layout], w: Powers, p: Polynomial, out: Tensor) -> Tensor:
+    """Write `exp(A) - I` into `out`, given `w.A`; the other buffers of `w` are filled on the way."""
+    layout.product(w.A, w.A, out=w.A2)
+    torch.add(w.A, w.A2, alpha=p.b2 / p.b1, out=w.B)
+    layout.add_product(w.B, w.A, w.A2, beta=p.b1, alpha=p.b3)
+    torch.add(w.A2, w.B, alpha=p.q3 / p.q2, out=w.Q)
+    layout.add_product(w.Q, w.B, w.B, beta=p.q2)
+    torch.add(w.Q, w.A, alpha=p.l1, out=w.L).add_(w.A2, alpha=p.l2).add_(w.B, alpha=p.l3)
+    layout.diagonal(w.L).add_(p.l0)
+    torch.add(w.A2, w.A, alpha=p.e1 / p.e2, out=out).add_(w.B, alpha=p.e3 / p.e2)
+    return layout.add_product(out, w.L, w.Q, beta=p.e2)
+
+
+def pull_back(layout: type[Layout], w: Powers, p: Polynomial, G: Tensor, buffers: list[Tensor]) -> Tensor:
+    """Return the gradient with respect to `w.A` of `<G, exp(A) - I>`, in one of four buffers."""
+    dL, dQ, dB, dA2 = buffers
+    transpose = layout.transpose
+    layout.product(G, transpose(w.Q), out=dL)
+    dQ.copy_(dL)
+    layout.add_product(dQ, transpose(w.L), G)
+    torch.add(dL, dQ, alpha=p.q3 / p.l3, out=dB).add_(G, alpha=p.e3 / p.l3)
+    layout.add_product(dB, dQ, transpose(w.B), beta=p.l3)
+    layout.add_product(dB, transpose(w.B), dQ)
+    torch.add(dL, dQ, alpha=p.q2 / p.l2, out=dA2).add_(G, alpha=p.e2 / p.l2).add_(dB, alpha=p.b2 / p.l2)
+    layout.add_product(dA2, transpose(w.A), dB, beta=p.l2, alpha=p.b3)
+    dA = torch.add(dB, dL, alpha=p.l1 / p.b1, out=dQ).add_(G, alpha=p.e1 / p.b1)
+    layout.add_product(dA, dB, transpose(w.A2), beta=p.b1, alpha=p.b3)
+    layout.add_product(dA, dA2, transpose(w.A))
+    return layout.add_product(dA, transpose(w.A), dA2)

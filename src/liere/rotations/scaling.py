@@ -1,0 +1,100 @@
+"""How often a matrix has to be halved before the polynomial may take it, and squared afterwards."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from liere.rotations.polynomial import POLYNOMIALS, Polynomial
+
+__all__ = [
+    "MAX_NORM",
+    "Chunk",
+    "Segment",
+    "check_norm",
+    "cut_chunks",
+    "level",
+    "levels",
+    "max_level",
+    "skew_norm",
+    "sort_by_level",
+]
+
+MAX_NORM = 2.0**20
+"""Larger matrices are refused. Where norms cannot be looked at (tracing), this is the ceiling."""
+
+
+def skew_norm(X: Tensor) -> Tensor:
+    """Return a bound of the spectral norms of skew matrices `[..., b, b]`, whose singular values come in pairs."""
+    return torch.linalg.matrix_norm(X.detach()) / math.sqrt(2)
+
+
+def level(norm: float, p: Polynomial) -> int:
+    """Return the number of squarings that one norm asks for."""
+    return max(0, math.ceil(math.log2(norm / p.radius))) if norm > 0 else 0
+
+
+def levels(norms: Tensor, p: Polynomial) -> Tensor:
+    """Return the number of squarings that each norm asks for, as floating-point numbers; none for NaN."""
+    return torch.log2(norms / p.radius).ceil().nan_to_num(nan=0.0).clamp(0, max_level(norms.dtype))
+
+
+def max_level(dtype: torch.dtype) -> int:
+    """Return the number of squarings at the ceiling."""
+    return level(MAX_NORM, POLYNOMIALS[dtype])
+
+
+def check_norm(norm: float) -> None:
+    """Raise `ValueError` for a norm beyond the ceiling."""
+    if norm > MAX_NORM:
+        raise ValueError(
+            f"X has norm {norm:.3g}, but beyond {MAX_NORM:.3g} a rotation has no digits left: "
+            "use smaller positions or generators (init_scale)"
+        )
+
+
+class Segment(NamedTuple):
+    """Members `start` to `stop` of a chunk, which are squared `level` times."""
+
+    level: int
+    start: int
+    stop: int
+
+
+class Chunk(NamedTuple):
+    """Members that are computed together: which ones, and how often each is squared, in ascending order."""
+
+    members: slice
+    segments: list[Segment]
+
+    @property
+    def size(self) -> int:
+        """Number of members."""
+        return self.members.stop - self.members.start
+
+
+def sort_by_level(levels: Tensor) -> Tensor | None:
+    """Return the order in which levels ascend, or None if all are the same."""
+    return None if not levels.numel() or bool((levels == levels[0]).all()) else levels.argsort(stable=True)
+
+
+def cut_chunks(levels: Tensor, size: int) -> list[Chunk]:
+    """Cut members into chunks of at most `size`. So each member is squared as often as it needs, and no more.
+
+    Example:
+        >>> cut_chunks(torch.tensor([3, 0, 3]), 2)[0].segments
+        [Segment(level=0, start=0, stop=1), Segment(level=3, start=1, stop=2)]
+    """
+    counts = torch.bincount(levels.to(torch.int64)).tolist()
+    chunks = [Chunk(slice(start, min(start + size, len(levels))), []) for start in range(0, len(levels), size)]
+    first = 0
+    for this_level, count in enumerate(counts):
+        last = first + count
+        for chunk in chunks[first // size : -(-last // size)] if count else ():
+            start, stop = max(first, chunk.members.start), min(last, chunk.members.stop)
+            chunk.segments.append(Segment(this_level, start - chunk.members.start, stop - chunk.members.start))
+        first = last
+    return chunks
