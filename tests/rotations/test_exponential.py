@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from liere import apply_rotations, exp_skew
+from liere import exp_skew
 from liere.generators import skew_from_upper
 from liere.rotations import exp_products
 from liere.rotations.layouts import Columns, Rows
@@ -17,7 +17,6 @@ from tests.numerics import (
     exp_by_eigenvectors,
     norms,
     random_skew,
-    rotate_slowly,
     seeds,
     tolerance,
 )
@@ -188,62 +187,6 @@ def test_exp_products_counts_what_is_done(size, norm, dtype, monkeypatch):
     assert sum(done) == 3 * exp_products(norm * 0.999, size, dtype)
 
 
-@given(
-    batch=st.integers(1, 3),
-    heads=st.integers(1, 3),
-    tokens=st.integers(0, 4),
-    prefix=st.integers(0, 3),
-    blocks=st.integers(1, 3),
-    size=st.integers(1, 5),
-    rest=st.integers(0, 3),
-    own=st.booleans(),
-    shared=st.booleans(),
-    dtype=dtypes,
-    seed=seeds,
-)
-def test_apply_agrees_with_loops(batch, heads, tokens, prefix, blocks, size, rest, own, shared, dtype, seed):
-    generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(batch, heads, prefix + tokens, blocks * size + rest, generator=generator).to(dtype)
-    R = exp_skew(random_skew(seed, size, 3.0, 1 if shared else heads, tokens, blocks)).to(dtype)
-    if own:
-        R = torch.stack([R.roll(i, dims=-1) for i in range(batch)])
-    rotated = apply_rotations(x, R, num_prefix_tokens=prefix)
-    assert_close(rotated, rotate_slowly(x, R, prefix), tolerance(dtype, 3))
-    assert torch.equal(rotated[..., :prefix, :], x[..., :prefix, :])
-    assert torch.equal(rotated[..., blocks * size :], x[..., blocks * size :])
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_apply_keeps_the_dtype_of_x(dtype):
-    x = torch.randn(2, 1, 3, 8).to(dtype)
-    R = exp_skew(random_skew(0, 4, 3.0, 1, 3, 2)).float()
-    assert apply_rotations(x, R).dtype == dtype
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert apply_rotations(x, R, num_prefix_tokens=0).dtype == dtype
-
-
-@pytest.mark.usefixtures("no_shape_checks")
-@pytest.mark.parametrize(
-    ("rotations", "prefix", "message"),
-    [
-        (
-            (2, 9, 2, 4, 4),
-            2,
-            "x has 10 tokens, num_prefix_tokens=2 of them .* there are 9 positions: give 8,",
-        ),
-        ((2, 11, 2, 4, 4), 0, "x has 10 tokens, .* there are 11 positions: give 10,"),
-        ((3, 10, 2, 4, 4), 0, "rotations are for 3 heads, but x has 2"),
-        ((2, 10, 3, 4, 4), 0, "3 blocks of 4 need a head of 12, but x has 8"),
-        ((4, 2, 10, 2, 4, 4), 0, r"batch shape \[4\], but x has \[5\]"),
-        ((2, 10, 2, 4, 3), 0, r"rotations \[2, 10, 2, 4, 3\]"),
-        ((2, 10, 2, 4, 4), -1, "num_prefix_tokens must be between 0 and the 10 tokens of x, got -1"),
-    ],
-)
-def test_rotations_that_do_not_fit_are_refused(rotations, prefix, message):
-    with pytest.raises(ValueError, match=message):
-        apply_rotations(torch.zeros(5, 2, 10, 8), torch.zeros(rotations), num_prefix_tokens=prefix)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_norms_up_to_a_million_are_rotations_and_larger_ones_refused(dtype):
     X = random_skew(0, 6, 1.0).to(dtype)
@@ -263,9 +206,3 @@ def test_norms_up_to_a_million_are_rotations_and_larger_ones_refused(dtype):
 def test_where_norms_are_hidden_the_result_is_as_good(norm):
     X = random_skew(0, 8, norm, 3).float()
     assert_close(torch.func.vmap(exp_skew)(X), exp_by_eigenvectors(X), tolerance(torch.float32, norm, units=20))
-
-
-@pytest.mark.usefixtures("no_shape_checks")
-def test_whole_numbers_are_not_rotated():
-    with pytest.raises(TypeError, match=r"x must hold floating-point numbers, got torch\.int64: convert it"):
-        apply_rotations(torch.ones(1, 1, 3, 2, dtype=torch.int64), torch.eye(2).expand(1, 3, 1, 2, 2))

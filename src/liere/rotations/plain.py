@@ -34,7 +34,9 @@ def rotate_plainly(x: Tensor, rotations: Tensor, num_prefix_tokens: int) -> Tens
     blocks, size = rotations.shape[-3], rotations.shape[-1]
     prefix, body = x[..., :num_prefix_tokens, :], x[..., num_prefix_tokens:, :]
     vectors, rest = body[..., : blocks * size].unflatten(-1, (blocks, size)), body[..., blocks * size :]
-    rotated = torch.einsum("...htnij,...htnj->...htni", rotations, vectors).flatten(-2).to(x.dtype)
+    # As many axes as the vectors have: runtimes of exported graphs want to see them.
+    rotations = rotations[(None,) * (vectors.ndim - rotations.ndim + 1)]
+    rotated = torch.einsum("...ij,...j->...i", rotations, vectors).flatten(-2).to(x.dtype)
     if rest.shape[-1]:
         rotated = torch.cat([rotated, rest], dim=-1)
     return torch.cat([prefix, rotated], dim=-2) if num_prefix_tokens else rotated

@@ -67,7 +67,7 @@ def _find(positions: Tensor) -> Rays | None:
         for index in ray[1:]:
             multiple = round(lengths[index] / lengths[root])
             more, less = (multiple + 1) // 2, multiple // 2
-            exact = all(abs(c - multiple * r) <= eps * abs(c) for c, r in zip(points[index], points[root], strict=True))
+            exact = all(abs(c - multiple * r) <= 1.5 * eps * abs(c) for c, r in zip(points[index], points[root], strict=True))
             if exact and multiple not in found and more in found and less in found:
                 found[multiple] = index
                 waves[(multiple - 1).bit_length()].append((index, found[more], found[less]))
