@@ -1,4 +1,4 @@
-"""Compiled and exported models agree with eager ones. In a process of its own: tracers do not see shape checks."""
+"""Compiled and exported models agree with eager ones. In processes of their own: tracers do not see shape checks."""
 
 from __future__ import annotations
 
@@ -40,8 +40,30 @@ print("agreed on", *names)
 """
 
 
-def run(backend: str, *names: str) -> str:
-    command = [sys.executable, "-c", SCRIPT, backend, *names]
+ONNX = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import onnxruntime, torch, liere
+folder, names = sys.argv[1], sys.argv[2:]
+torch.set_num_threads(1)
+for name in names:
+    torch.manual_seed(0)
+    size = dict(dim=32, depth=2, heads=2, mlp_dim=32)
+    model = liere.create_model(encoding=name, image_size=16, patch_size=4, num_classes=3, **size).eval()
+    x = torch.randn(2, 3, 16, 16)
+    with torch.no_grad():
+        expected = model(x)  # the rotations are kept now, and must not get in the way
+    path = f"{folder}/{name}.onnx"
+    torch.onnx.export(model, (x,), path, dynamo=True, verbose=False)
+    session = onnxruntime.InferenceSession(path)
+    (logits,) = session.run(None, {session.get_inputs()[0].name: x.numpy()})
+    torch.testing.assert_close(torch.from_numpy(logits), expected, rtol=0, atol=1e-5)
+print("agreed on", *names)
+"""
+
+
+def run(backend: str, *names: str, script: str = SCRIPT) -> str:
+    command = [sys.executable, "-c", script, backend, *names]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -51,9 +73,24 @@ def test_traced_models_agree_with_eager_ones():
     assert run("aot_eager", "visionllama", "rope_mixed", "liere8") == "agreed on visionllama rope_mixed liere8\n"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
+def test_onnxruntime_agrees_with_torch(tmp_path):
+    pytest.importorskip("onnxruntime")
+    assert run(str(tmp_path), "rope_mixed", "liere8", script=ONNX).endswith("agreed on rope_mixed liere8\n")
+
+
+EACH = pytest.mark.parametrize(
     "name", ["none", "absolute", "sincos", "visionllama", "rope_mixed", "liere3", "liere5", "liere"]
 )
+
+
+@pytest.mark.slow
+@EACH
+def test_onnxruntime_agrees_with_torch_on_every_encoding(name, tmp_path):
+    pytest.importorskip("onnxruntime")
+    assert run(str(tmp_path), name, script=ONNX).endswith(f"agreed on {name}\n")
+
+
+@pytest.mark.slow
+@EACH
 def test_models_compiled_to_machine_code_agree_with_eager_ones(name):
     assert run("inductor", name) == f"agreed on {name}\n"
