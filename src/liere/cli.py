@@ -7,11 +7,11 @@ import sys
 from collections.abc import Sequence
 
 from liere import __version__
-from liere.commands import demo, flops, inspect_command
+from liere.commands import bench, demo, flops, inspect_command
 
 __all__ = ["main", "make_parser"]
 
-COMMANDS = {"demo": demo, "flops": flops, "inspect": inspect_command}
+COMMANDS = {"demo": demo, "bench": bench, "flops": flops, "inspect": inspect_command}
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -31,7 +31,7 @@ def test_gradients_are_the_same(name, checkpointing):
         model.set_grad_checkpointing(checkpointing)
         model(X).square().sum().backward()
     for (path, a), b in zip(models[0].named_parameters(), models[1].parameters(), strict=True):
-        torch.testing.assert_close(a.grad, b.grad, rtol=1e-6, atol=1e-7, msg=path)
+        torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-5, msg=path)
     assert models[1].encoding.generators.grad.abs().amax(dim=(1, 2, 3, 4)).gt(0).all()
 
 

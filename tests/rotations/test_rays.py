@@ -26,6 +26,7 @@ def test_every_rotation_is_the_product_of_earlier_ones(grid, reference, dtype):
     for target, left, right in rays.waves:
         assert set(left.tolist()) | set(right.tolist()) <= known
         known |= set(target.tolist())
+        assert all(len(indices) == len(indices.unique()) for indices in (target, left, right))
         # Parallel, and the sum: so the generators commute, and the product is the rotation of the sum.
         torch.testing.assert_close(positions[left] + positions[right], positions[target], rtol=1e-6, atol=0)
         length = positions.double().norm(dim=-1)

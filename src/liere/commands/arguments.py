@@ -8,7 +8,19 @@ from typing import Any
 
 from liere.presets import ViTSize, image_and_patch
 
-__all__ = ["add_model_arguments", "dimensions", "model_input", "size_on_axes"]
+__all__ = ["add_model_arguments", "dimensions", "model_input", "positive_number", "size_on_axes"]
+
+
+def positive_number(text: str) -> int:
+    """Read a whole number of at least 1.
+
+    Example:
+        >>> positive_number("7")
+        7
+    """
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1: write it like 7")
+    return int(text)
 
 
 def size_on_axes(text: str) -> int | tuple[int, ...]:

@@ -5,13 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-__all__ = ["say", "table"]
+__all__ = ["say", "show_progress", "table"]
 
 
 def say(line: str = "") -> None:
     """Write a line to standard output, at once."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
+
+
+def show_progress(name: str, done: int, total: int) -> None:
+    """Show on standard error how far a part of a long command is: a line that is rewritten, or else one a part."""
+    if sys.stderr.isatty():
+        ahead = f"{name}: {done} of {total}" if done < total else ""
+        sys.stderr.write(f"\r\x1b[K{ahead}")
+    elif done == 0:
+        sys.stderr.write(f"{name}\n")
+    sys.stderr.flush()
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> list[str]:

@@ -15,6 +15,7 @@ from liere.encodings.contract import PositionEncoding, Rotations, TransformerSha
 from liere.errors import whole_number
 from liere.positions import check_positions
 from liere.rotations import check_shapes, position_rotations, rotate_together
+from liere.rotations.buffers import drop_buffers
 from liere.shapes import Float, Real
 from liere.tracing import values_are_visible
 
@@ -141,16 +142,17 @@ class RotaryEncoding(PositionEncoding):
         yield from itertools.repeat(next(rotations), depth) if self.share_layers else rotations
 
     def clear_cache(self) -> None:
-        """Forget the rotations that were kept from inference.
+        """Forget the rotations that were kept from inference, and give working memory back.
 
         Needed after changing generators on a GPU through `.data`, which leaves no trace; other changes are noticed.
         """
         self._cache.clear()
+        drop_buffers()
 
     def train(self, mode: bool = True) -> RotaryEncoding:
         """Switch between training and evaluation; training needs no kept rotations."""
         if mode:
-            self.clear_cache()
+            self._cache.clear()
         return super().train(mode)
 
     def check_fit(self, shape: TransformerShape) -> None:
@@ -205,7 +207,7 @@ class RotaryEncoding(PositionEncoding):
         return found
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> RotaryEncoding:
-        self.clear_cache()  # moving elsewhere, or to another type
+        self._cache.clear()  # moving elsewhere, or to another type
         return super()._apply(fn, recurse)
 
     def _expand(self, rotations: Tensor) -> Tensor:

@@ -12,11 +12,13 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from liere.rotations.buffers import take_buffer
+
 __all__ = ["rotate_backward", "rotate_forward", "rotate_planes_backward", "rotate_planes_forward"]
 
 # Products of smaller matrices cost as much as those of this size; measured.
 GROUP = 16
-CPU_CHUNK = 2**21
+CPU_CHUNK = 2**22
 OTHER_DEVICE_CHUNK = 2**28
 
 
@@ -25,8 +27,8 @@ def rotate_forward(xs: list[Tensor], R: Tensor, prefix: int) -> list[Tensor]:
     groups = _group(R)
     outs = [_unrotated(x, prefix, groups.shape[2] * groups.shape[4]) for x in xs]
     for tokens in _chunks(xs, R.shape[1]):
-        columns = _gather(xs, groups, tokens, prefix)
-        _scatter(torch.bmm(columns, groups[tokens].flatten(0, 2).mT), outs, groups, tokens, prefix)
+        columns = _gather("columns", xs, groups, tokens, prefix)
+        _scatter(_product(columns, groups[tokens].flatten(0, 2).mT), outs, groups, tokens, prefix)
     return outs
 
 
@@ -40,11 +42,11 @@ def rotate_backward(
     # Positions outermost, as the rotations come and as their own gradient takes them.
     dR = R.new_empty((positions, heads, blocks, size, size) if wants_rotations else 0)
     for tokens in _chunks(xs, positions):
-        columns = _gather(grads, groups, tokens, prefix)
-        _scatter(torch.bmm(columns, groups[tokens].flatten(0, 2)), outs, groups, tokens, prefix)
+        columns = _gather("columns", grads, groups, tokens, prefix)
+        _scatter(_product(columns, groups[tokens].flatten(0, 2)), outs, groups, tokens, prefix)
         if wants_rotations:
-            products = torch.bmm(columns.mT, _gather(xs, groups, tokens, prefix)).view(groups[tokens].shape)
-            dR[tokens] = _ungroup(products, size)
+            products = _product(columns.mT, _gather("others", xs, groups, tokens, prefix))
+            dR[tokens] = _ungroup(products.view(groups[tokens].shape), size)
     return outs, dR.transpose(0, 1) if wants_rotations else dR
 
 
@@ -72,7 +74,7 @@ def rotate_planes_backward(
         return outs, R.new_empty(0)
     sums = torch.zeros_like(turns)
     pairs = [(_as_complex(g, prefix, width), _as_complex(x, prefix, width)) for g, x in zip(grads, xs, strict=True)]
-    for tokens in _chunks(xs, R.shape[-4]):
+    for tokens in _chunks([*grads, *xs], R.shape[-4]):
         for g, x in pairs:
             product = g[..., tokens, :] * x[..., tokens, :].conj()
             sums[..., tokens, :] += product.sum_to_size(sums[..., tokens, :].shape)
@@ -109,6 +111,7 @@ def _unrotated(x: Tensor, prefix: int, width: int) -> Tensor:
 
 
 def _chunks(xs: list[Tensor], positions: int) -> Iterator[slice]:
+    """Yield tokens of all tensors together."""
     chunk = CPU_CHUNK if xs[0].device.type == "cpu" else OTHER_DEVICE_CHUNK
     bytes_each = sum(x.numel() * x.element_size() for x in xs) // max(1, xs[0].shape[-2])
     count = max(1, chunk // max(1, bytes_each))
@@ -125,11 +128,18 @@ def _places(xs: list[Tensor], groups: Tensor, tokens: slice, prefix: int) -> Ite
         yield body.permute(2, 1, 3, 0, 4) if groups.shape[1] > 1 else body.permute(2, 3, 0, 1, 4)[:, None]
 
 
-def _gather(xs: list[Tensor], groups: Tensor, tokens: slice, prefix: int) -> Tensor:
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    return torch.bmm(a, b, out=take_buffer("product", (*a.shape[:2], b.shape[2]), a))
+
+
+def _gather(key: str, xs: list[Tensor], groups: Tensor, tokens: slice, prefix: int) -> Tensor:
     """Return the columns `[tokens * heads * groups, tensors * batch, g]`."""
     places = list(_places(xs, groups, tokens, prefix))
-    columns = torch.stack(places, dim=3) if len(places) > 1 else places[0]
-    return columns.reshape(-1, columns.shape[3:-1].numel(), columns.shape[-1])
+    shape = places[0].shape
+    columns = take_buffer(key, (*shape[:3], len(places), *shape[3:]), xs[0])
+    for place, part in zip(places, columns.unbind(3), strict=True):
+        part.copy_(place)
+    return columns.view(-1, columns.shape[3:-1].numel(), columns.shape[-1])
 
 
 def _scatter(columns: Tensor, outs: list[Tensor], groups: Tensor, tokens: slice, prefix: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 
@@ -20,6 +19,9 @@ from liere.shapes import Float, Real
 from liere.tracing import kernels_may_run, values_are_visible
 
 __all__ = ["exp_products", "exp_skew", "position_rotations"]
+
+# Layers are computed together while their rotations are small: so many bytes.
+TOGETHER = 2**24
 
 
 def exp_skew(X: Float[Tensor, "*batch b b"]) -> Float[Tensor, "*batch b b"]:
@@ -72,13 +74,17 @@ def position_rotations(
         return
     flat = positions.reshape(-1, positions.shape[-1])
     matrices = generators.flatten(2, 3)
-    visible = values_are_visible(generators)
     with _without_autocast(generators.device):
-        levels = position_levels(flat, matrices) if visible else itertools.repeat(None, len(matrices))
-    for layer, own in zip(matrices, levels, strict=True):
-        rotations = positions_operator(flat, layer, own)
-        rotations = rotations.reshape(*positions.shape[:-1], *generators.shape[2:])
-        yield rotations.movedim(positions.ndim - 2, -4)
+        levels = position_levels(flat, matrices) if values_are_visible(generators) else None
+    layer_bytes = len(flat) * matrices[0, 0].numel() * matrices.element_size()
+    together = max(1, TOGETHER // max(1, layer_bytes))
+    for first in range(0, len(matrices), together):
+        count = min(together, len(matrices) - first)
+        own = None if levels is None else levels[first : first + count].amax(0)
+        rotations = positions_operator(flat, matrices[first : first + count].transpose(0, 1).flatten(1, 2), own)
+        rotations = rotations.reshape(*positions.shape[:-1], count, *generators.shape[2:])
+        for layer in rotations.unbind(positions.ndim - 1):
+            yield layer.movedim(positions.ndim - 2, -4)
 
 
 def exp_products(norm: float, size: int, dtype: torch.dtype = torch.float32) -> int:

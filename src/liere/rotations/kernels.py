@@ -10,14 +10,13 @@ The functions of this file look at values. They run inside operators that `torch
 from __future__ import annotations
 
 import itertools
-import math
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor
 
+from liere.rotations.buffers import take_buffer
 from liere.rotations.layouts import Columns, Layout, Rows, layout_for
 from liere.rotations.polynomial import POLYNOMIALS, Polynomial, Powers, evaluate, pull_back
 from liere.rotations.rays import Rays
@@ -101,8 +100,8 @@ def positions_backward(
         G = G.clone() if waves else G
         for derived, left, right in reversed(waves):
             gradient = G[derived].flatten(0, 1)
-            G.index_add_(0, left, (gradient @ R[right].flatten(0, 1).mT).unflatten(0, (-1, matrices)))
-            G.index_add_(0, right, (R[left].flatten(0, 1).mT @ gradient).unflatten(0, (-1, matrices)))
+            G[left] += (gradient @ R[right].flatten(0, 1).mT).unflatten(0, (-1, matrices))
+            G[right] += (R[left].flatten(0, 1).mT @ gradient).unflatten(0, (-1, matrices))
         gradients = _Members(work, G, roots)
         for chunk in cut_chunks(token_levels, work.capacity):
             w, here = work.begin(chunk), positions[chunk.members]
@@ -137,34 +136,19 @@ class _Workspace:
     def buffer(self) -> Tensor:
         """Return a buffer that this chunk does not use yet."""
         if self._used == len(self._buffers):  # the first chunk is the largest
-            self._buffers.append(_take_buffer(self._used, self.layout.shape(self._matrices, self.size), self._like))
+            self._buffers.append(take_buffer(self._used, self.layout.shape(self._matrices, self.size), self._like))
         self._used += 1
         return self._buffers[self._used - 1].narrow(self.layout.axis, 0, self._matrices)
 
     def rows(self, members: int) -> Tensor:
         """Return a buffer for matrices as rows, which the next call returns again."""
         shape = (members * self.each, self.size, self.size)
-        return _take_buffer(-1, shape, self._like)
+        return take_buffer("rows", shape, self._like)
 
     def part(self, buffer: Tensor, start: int, stop: int | None = None) -> Tensor:
         """Return the matrices of some members of the chunk."""
         stop = self._matrices if stop is None else stop * self.each
         return buffer.narrow(self.layout.axis, start * self.each, stop - start * self.each)
-
-
-_kept = threading.local()
-
-
-def _take_buffer(index: int, shape: tuple[int, ...], like: Tensor) -> Tensor:
-    """Return an empty buffer. On CPU it is kept for the next call: memory that is new costs more than the work."""
-    size = math.prod(shape) * like.element_size()
-    if like.device.type != "cpu" or size > max(ROWS_CHUNK, COLUMNS_CHUNK):
-        return like.new_empty(shape)
-    buffers: dict[int, Tensor] = _kept.__dict__.setdefault("buffers", {})
-    if index not in buffers or buffers[index].numel() < size:
-        with torch.inference_mode(False):  # or a training step could not write to it
-            buffers[index] = torch.empty(size, dtype=torch.uint8)
-    return buffers[index][:size].view(like.dtype).view(shape)
 
 
 class _Members:

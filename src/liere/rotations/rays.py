@@ -26,7 +26,7 @@ class Rays(NamedTuple):
     roots: Tensor
     """Positions whose rotations are to be computed."""
     waves: list[tuple[Tensor, Tensor, Tensor]]
-    """`R[target] = R[left] R[right]`, wave by wave."""
+    """`R[target] = R[left] R[right]`, wave by wave; within a wave no position is twice a target, left or right."""
 
 
 _recent: list[tuple[Tensor, Rays | None]] = []
@@ -60,17 +60,19 @@ def _find(positions: Tensor) -> Rays | None:
     for index, (p, length) in enumerate(zip(points, lengths, strict=True)):
         if length > 0 and math.isfinite(length):
             directions[tuple(round(c / length, 4) for c in p)].append(index)
-    waves: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    waves: dict[tuple[int, int], list[tuple[int, int, int]]] = defaultdict(list)
     for ray in directions.values():
         ray.sort(key=lengths.__getitem__)
         root, found = ray[0], {1: ray[0]}
         for index in ray[1:]:
             multiple = round(lengths[index] / lengths[root])
             more, less = (multiple + 1) // 2, multiple // 2
-            exact = all(abs(c - multiple * r) <= 1.5 * eps * abs(c) for c, r in zip(points[index], points[root], strict=True))
+            exact = all(
+                abs(c - multiple * r) <= 1.5 * eps * abs(c) for c, r in zip(points[index], points[root], strict=True)
+            )
             if exact and multiple not in found and more in found and less in found:
                 found[multiple] = index
-                waves[(multiple - 1).bit_length()].append((index, found[more], found[less]))
+                waves[(multiple - 1).bit_length(), multiple % 2].append((index, found[more], found[less]))
     if not waves:
         return None
     derived = {target for wave in waves.values() for target, _, _ in wave}

@@ -1,0 +1,1 @@
+"""Questions asked of a clock (and of the memory), one a file."""

@@ -1,0 +1,132 @@
+"""Records as pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from liere.bench.record import group_rows
+from liere.evaluation.figures import COLOURS, INK, MUTED, canvas, encoding_label
+
+__all__ = ["draw_record"]
+
+
+def draw_record(record: dict[str, Any], path: Path) -> None:
+    """Draw a record to a PNG file.
+
+    Raises:
+        ImportError: Where matplotlib is not installed.
+    """
+    FIGURES[record["question"]](record, path)
+
+
+def _rotations(record: dict[str, Any], path: Path) -> None:
+    rows = record["rows"]
+    places = range(len(rows))
+    parts = {"forward": "forward", "forward_backward": "forward + backward"}
+    with canvas(path, 1, 2, cell=(6.0, 1.2 + 0.42 * len(rows)), sharey=True) as (figure, axes):
+        _title(figure, record, "Rotations of a layer: how many times as fast as torch.matrix_exp")
+        for ax, (part, label) in zip(axes[0], parts.items(), strict=True):
+            for name, colour, shift in (("exp_skew", COLOURS["liere8"], -0.19), ("layer", COLOURS["liere"], 0.19)):
+                found = [row[part]["speedup"][name] for row in rows]
+                _bars(ax, [place + shift for place in places], found, height=0.36, color=colour, label=name)
+            limits = [
+                row[part]["seconds"]["matrix_exp"]["median"] / row[part]["limit_seconds"]["median"] for row in rows
+            ]
+            ax.plot(limits, places, "|", color=INK, ms=18, label="exp_skew if it were its bare matrix products")
+            ax.set(title=label, xlabel="times as fast", yticks=places)
+            ax.set_yticklabels([row["case"] for row in rows])
+            ax.axvline(1, color=MUTED, lw=0.8, ls="--")
+        axes[0, 0].invert_yaxis()
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+
+
+def _step(record: dict[str, Any], path: Path) -> None:
+    groups = group_rows(record["rows"], "situation")
+    parts = {"train": "train step", "inference": "inference"}
+    height = 1.2 + 0.3 * max(map(len, groups.values()))
+    with canvas(path, len(groups), 2, cell=(5.5, height)) as (figure, axes):
+        _title(figure, record, "ViT-S: time, relative to absolute positions")
+        for line, (situation, rows) in zip(axes, groups.items(), strict=True):
+            for ax, (part, label) in zip(line, parts.items(), strict=True):
+                _models(ax, rows, [row[part]["ratio"] for row in rows])
+                ax.set(title=f"{label}, {situation}", xlabel="times as long as absolute")
+
+
+def _memory(record: dict[str, Any], path: Path) -> None:
+    groups = group_rows(record["rows"], "situation")
+    height = 1.4 + 0.4 * max(map(len, groups.values()))
+    with canvas(path, 1, len(groups), cell=(6.0, height)) as (figure, axes):
+        _title(figure, record, "Peak memory of a train step, in a process of its own")
+        for ax, (situation, rows) in zip(axes[0], groups.items(), strict=True):
+            _models(ax, rows, [row["ratio"] for row in rows])
+            for place, row in enumerate(rows):
+                label = f" {row['peak_bytes']['median'] / 2**30:.2f} GB"
+                ax.text(row["ratio"]["median"], place, label, va="center", fontsize=9)
+            ax.margins(x=0.18)
+            ax.set(title=situation, xlabel="times as much as absolute")
+
+
+def _scaling(record: dict[str, Any], path: Path) -> None:
+    with canvas(path, 2, 2, cell=(5.2, 3.6)) as (figure, axes):
+        _title(figure, record, "A train step with LieRE beside one with absolute positions")
+        for ax, (varied, rows) in zip(axes.flat, group_rows(record["rows"], "varied").items(), strict=True):
+            places = range(len(rows))
+            medians, errors = _medians_and_errors([row["ratio"] for row in rows])
+            ax.errorbar(places, medians, yerr=errors, fmt="o-", color=COLOURS["liere8"], capsize=3)
+            for place, row in zip(places, rows, strict=True):
+                text = f"{1000 * row['excess_seconds']['median']:+.1f} ms"
+                top = (place, row["ratio"]["quartiles"][1])
+                ax.annotate(text, top, (0, 6), textcoords="offset points", ha="center", fontsize=9)
+            ax.axhline(1, color=MUTED, lw=0.8, ls="--")
+            ax.margins(x=0.12, y=0.25)
+            ax.set(title=f"by {varied}", xlabel=varied, ylabel="times as long", xticks=places)
+            ax.set_xticklabels([str(row["value"]) for row in rows])
+
+
+def _title(figure: Any, record: dict[str, Any], text: str) -> None:
+    machine, rounds = record["machine"], record["rounds"]
+    quick = "QUICK RUN, not to be quoted. " if record["quick"] else ""
+    repeats = "one round" if rounds == 1 else f"medians and quartiles of {rounds} rounds"
+    figure.suptitle(f"{text}\n{quick}{machine['cpu']}, threads: {machine['threads']}; {repeats}", fontsize=11)
+
+
+def _models(ax: Any, rows: list[dict[str, Any]], ratios: list[dict[str, Any]]) -> None:
+    """Draw a bar for each model."""
+    names = [row["model"] for row in rows]
+    _bars(ax, range(len(rows)), ratios, height=0.7, color=[_colour(name) for name in names])
+    ax.axvline(1, color=INK, lw=0.8, ls="--")
+    ax.set(yticks=range(len(rows)))
+    ax.set_yticklabels([_label(name) for name in names])
+    ax.invert_yaxis()
+
+
+def _bars(ax: Any, places: Any, found: list[dict[str, Any]], **options: Any) -> None:
+    """Draw horizontal bars from medians, with quartiles as whiskers."""
+    medians, errors = _medians_and_errors(found)
+    ax.barh(places, medians, xerr=errors, error_kw={"ecolor": INK, "elinewidth": 0.9, "capsize": 2}, **options)
+
+
+def _medians_and_errors(found: list[dict[str, Any]]) -> tuple[list[float], list[list[float]]]:
+    low = [value["median"] - value["quartiles"][0] for value in found]
+    high = [value["quartiles"][1] - value["median"] for value in found]
+    return [value["median"] for value in found], [low, high]
+
+
+def _colour(model: str) -> str:
+    return COLOURS["liere"] if model.startswith("liere64") else COLOURS.get(model.removeprefix("timm "), MUTED)
+
+
+def _label(model: str) -> str:
+    if model.startswith("timm "):
+        return f"timm, {encoding_label(model.removeprefix('timm '))}"
+    return encoding_label(model).replace("liere64", "LieRE$_{64}$")
+
+
+FIGURES: dict[str, Callable[[dict[str, Any], Path], None]] = {
+    "rotations": _rotations,
+    "step": _step,
+    "memory": _memory,
+    "scaling": _scaling,
+}

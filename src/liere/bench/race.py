@@ -1,0 +1,142 @@
+"""How every timing question is answered: contestants take turns, and are compared within a round.
+
+A machine is now faster, now slower. Whatever slows it down for longer than a round slows down all contestants of the
+round, so that the ratio of two of them in the same round is steadier than the ratio of their times.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import random
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+__all__ = ["Race", "Spread", "Watch", "race", "spread", "watch_nothing"]
+
+Watch = Callable[[str, int, int], None]
+"""Told the name of a race, how many of its rounds are done (0 during the warm-up) and how many there are."""
+
+# A turn shorter than this is repeated within the round: the clock and the caches would be most of it.
+TURN_SECONDS = 0.02
+MAX_CALLS = 100
+
+
+class Spread(NamedTuple):
+    """The median of several measurements, between their quartiles."""
+
+    low: float
+    median: float
+    high: float
+
+    def as_dict(self) -> dict[str, float | list[float]]:
+        """Return it as JSON holds it."""
+        return {"median": self.median, "quartiles": [self.low, self.high]}
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Return the median of the values and their quartiles.
+
+    Example:
+        >>> spread([4.0, 1.0, 2.0, 3.0, 5.0])
+        Spread(low=2.0, median=3.0, high=4.0)
+    """
+    if len(values) == 1:
+        return Spread(values[0], values[0], values[0])
+    return Spread(*statistics.quantiles(values, n=4, method="inclusive"))
+
+
+@dataclass(frozen=True)
+class Race:
+    """The times of all contestants.
+
+    Attributes:
+        baseline: The contestant that the others are compared with.
+        seconds: Seconds of a call by contestant, one entry a round.
+    """
+
+    baseline: str
+    seconds: dict[str, list[float]]
+
+    def times(self, name: str) -> Spread:
+        """Return the seconds that a contestant takes."""
+        return spread(self.seconds[name])
+
+    def ratio(self, name: str) -> Spread:
+        """Return how many times as long as the baseline a contestant takes, compared round by round."""
+        return self._compare(lambda own, base: own / base, name)
+
+    def speedup(self, name: str) -> Spread:
+        """Return how many times as fast as the baseline a contestant is, compared round by round."""
+        return self._compare(lambda own, base: base / own, name)
+
+    def excess(self, name: str) -> Spread:
+        """Return how many seconds more than the baseline a contestant takes, compared round by round."""
+        return self._compare(lambda own, base: own - base, name)
+
+    def _compare(self, how: Callable[[float, float], float], name: str) -> Spread:
+        return spread([how(*pair) for pair in zip(self.seconds[name], self.seconds[self.baseline], strict=True)])
+
+
+def watch_nothing(name: str, done: int, total: int) -> None:
+    """Watch a race without a word."""
+
+
+def race(
+    contestants: Mapping[str, Callable[[], object]],
+    rounds: int,
+    *,
+    name: str = "",
+    watch: Watch = watch_nothing,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Race:
+    """Time contestants in turns; the first is the baseline.
+
+    Each is called once to warm up. In each of the rounds each has one turn, in an order that is drawn anew for the
+    round, the same at every run. A turn is one call, or as many as take about 20 ms.
+
+    Args:
+        contestants: What is called, by name.
+        rounds: How many turns each contestant has.
+        name: What `watch` is told that this race is called.
+        watch: Told of progress.
+        clock: Returns seconds.
+
+    Raises:
+        ValueError: If there are no contestants or no rounds.
+
+    Example:
+        >>> result = race({"one": lambda: sum(range(1000)), "ten": lambda: sum(range(10_000))}, rounds=3)
+        >>> result.ratio("one")
+        Spread(low=1.0, median=1.0, high=1.0)
+    """
+    if not contestants:
+        raise ValueError("contestants is empty: name at least one")
+    if rounds < 1:
+        raise ValueError(f"rounds must be at least 1, got {rounds}")
+    watch(name, 0, rounds)
+    calls = {contestant: _calls_of_a_turn(_turn(call, 1, clock)) for contestant, call in contestants.items()}
+    seconds: dict[str, list[float]] = {contestant: [] for contestant in contestants}
+    order, chance = list(contestants), random.Random(0)
+    for done in range(1, rounds + 1):
+        gc.collect()
+        chance.shuffle(order)
+        for contestant in order:
+            seconds[contestant].append(_turn(contestants[contestant], calls[contestant], clock))
+        watch(name, done, rounds)
+    return Race(next(iter(contestants)), seconds)
+
+
+def _turn(call: Callable[[], object], calls: int, clock: Callable[[], float]) -> float:
+    """Return the seconds of a call."""
+    start = clock()
+    for _ in range(calls):
+        call()
+    return (clock() - start) / calls
+
+
+def _calls_of_a_turn(seconds: float) -> int:
+    return min(MAX_CALLS, max(1, math.ceil(TURN_SECONDS / max(seconds, 1e-9))))

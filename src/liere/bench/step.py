@@ -1,0 +1,123 @@
+"""What does a position encoding cost a model? A train step and inference of ViT-S with every encoding."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from liere.bench.models import inference, random_batch, train_step
+from liere.bench.race import Race, race
+from liere.bench.record import Answer, Settings
+from liere.integrations.torchvision_ops import repair_torchvision
+from liere.presets import create_model
+
+__all__ = ["ENCODINGS", "QUICK_SITUATIONS", "SITUATIONS", "Situation", "measure"]
+
+ENCODINGS = ("absolute", "none", "sincos", "visionllama", "rope_mixed", "liere8", "liere64")
+NUM_CLASSES = 100
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What the models work on.
+
+    Attributes:
+        image_size: Side of the square images.
+        patch_size: Side of a patch.
+        batch_size: Images of a step.
+        depth: Layers of the models.
+    """
+
+    image_size: int
+    patch_size: int
+    batch_size: int
+    depth: int = 12
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        depth = "" if self.depth == 12 else f", {self.depth} layers"
+        return f"{self.image_size} px, patch {self.patch_size}, batch {self.batch_size}{depth}"
+
+
+SITUATIONS = [Situation(32, 4, 64), Situation(224, 16, 8)]
+QUICK_SITUATIONS = [Situation(32, 4, 4, depth=2), Situation(224, 16, 1, depth=2)]
+
+
+def measure(settings: Settings) -> Answer:
+    """Time a train step and inference in every situation, with timm's models beside ours where it is installed."""
+    has_timm = importlib.util.find_spec("timm") is not None
+    notes = [] if has_timm else ["timm is not installed, so its models are left out: pip install 'liere[timm]'"]
+    rounds = settings.choose_rounds(full=7, quick=3)
+    rows: list[dict[str, Any]] = []
+    for situation in QUICK_SITUATIONS if settings.quick else SITUATIONS:
+        rows += _measure_situation(situation, has_timm, rounds, settings)
+    return Answer(rounds, rows, notes)
+
+
+def _measure_situation(situation: Situation, has_timm: bool, rounds: int, settings: Settings) -> list[dict[str, Any]]:
+    torch.manual_seed(0)
+    models: dict[str, nn.Module] = {encoding: _own_model(encoding, situation) for encoding in ENCODINGS}
+    if has_timm:
+        models |= _timm_models(situation)
+    images, labels = random_batch(situation.batch_size, situation.image_size, num_classes=NUM_CLASSES)
+
+    def run(what: str, contestants: dict[str, Callable[[], Any]]) -> Race:
+        return race(contestants, rounds, name=f"{situation.name}, {what}", watch=settings.watch)
+
+    train = run("train step", {name: train_step(model.train(), images, labels) for name, model in models.items()})
+    infer = run("inference", {name: inference(model.eval(), images) for name, model in models.items()})
+    return [
+        {
+            "situation": situation.name,
+            "image_size": situation.image_size,
+            "patch_size": situation.patch_size,
+            "batch_size": situation.batch_size,
+            "depth": situation.depth,
+            "model": name,
+            "parameters": sum(parameter.numel() for parameter in model.parameters()),
+            "rounds": rounds,
+            "train": _summary(train, name),
+            "inference": _summary(infer, name),
+        }
+        for name, model in models.items()
+    ]
+
+
+def _summary(result: Race, name: str) -> dict[str, Any]:
+    return {"seconds": result.times(name).as_dict(), "ratio": result.ratio(name).as_dict()}
+
+
+def _own_model(encoding: str, situation: Situation) -> nn.Module:
+    return create_model(
+        "vit_small",
+        encoding=encoding,
+        image_size=situation.image_size,
+        patch_size=situation.patch_size,
+        num_classes=NUM_CLASSES,
+        depth=situation.depth,
+    )
+
+
+def _timm_models(situation: Situation) -> dict[str, nn.Module]:
+    """Return timm's models of the same size: with absolute positions, and with RoPE-Mixed."""
+    repair_torchvision()
+    timm = importlib.import_module("timm")
+    same = {
+        "img_size": situation.image_size,
+        "patch_size": situation.patch_size,
+        "num_classes": NUM_CLASSES,
+        "depth": situation.depth,
+        "qkv_bias": False,
+        "init_values": None,
+    }
+    return {
+        "timm absolute": timm.create_model("vit_small_patch16_224", **same),
+        "timm rope_mixed": timm.create_model("vit_small_patch16_rope_mixed_224", **same),
+    }

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import liere
+from liere.bench import memory, rotations, scaling, step
+from liere.bench.record import machine, versions
+from liere.cli import main, make_parser
+from liere.commands.output import show_progress
+
+TINY = {"size": "vit_tiny", "depth": 1, "image_size": 8, "patch_size": 4, "num_classes": 3}
+
+
+@pytest.fixture
+def tiny(monkeypatch, hasty):
+    """Every quick question on sizes that take a moment."""
+    monkeypatch.setattr(rotations, "QUICK_CASES", [rotations.Case("tiny case", 4, head_dim=8, heads=1, grid=(2, 2))])
+    monkeypatch.setattr(step, "QUICK_SITUATIONS", [step.Situation(8, 4, 1, depth=1)])
+    monkeypatch.setitem(sys.modules, "timm", None)  # not installed
+    monkeypatch.setattr(memory, "QUICK_SITUATIONS", [memory.Situation("tiny memory", 1, ("absolute", "liere8"), TINY)])
+    monkeypatch.setattr(memory, "_run_probe", lambda load: {"before": 10**8, "peak": 2 * 10**8})
+    setup = scaling.Setup((2, 2), batch_size=1)
+    varied = {name: [setup] for name in ("tokens", "block size", "axes", "batch size")}
+    monkeypatch.setattr(scaling, "QUICK_VARIATIONS", varied)
+
+
+def test_all_questions_write_records_and_pictures(tiny, capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    folder = tmp_path / "new" / "folder"
+    assert main(["bench", "all", "--quick", "--rounds", "2", "--output", str(folder)]) == 0
+    printed = capsys.readouterr()
+    questions = ["rotations", "step", "memory", "scaling"]
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        f"bench_{question}.{kind}" for question in questions for kind in ("json", "png")
+    )
+    for question in questions:
+        record = json.loads((folder / f"bench_{question}.json").read_text())
+        assert list(record) == [
+            "command",
+            "question",
+            "quick",
+            "rounds",
+            "date",
+            "machine",
+            "versions",
+            "notes",
+            "rows",
+        ]
+        assert record["command"] == f"liere bench {question} --quick"
+        assert (record["question"], record["quick"], record["rounds"]) == (question, True, 2)
+        assert record["versions"]["liere"] == liere.__version__
+        assert record["rows"]
+        assert (folder / f"bench_{question}.png").read_bytes().startswith(b"\x89PNG")
+        assert f"wrote {folder / f'bench_{question}.json'}" in printed.out
+    for shown in ("tiny case", "rope_mixed", "tiny memory", "batch size", "timm is not installed"):
+        assert shown in printed.out
+    assert printed.out.count("quick: not to be quoted") == 4
+    assert "tiny case, forward + backward\n" in printed.err
+
+
+def test_json_instead_of_a_table(tiny, capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    assert main(["bench", "rotations", "--quick", "--rounds", "1", "--json", "--output", str(tmp_path)]) == 0
+    records = json.loads(capsys.readouterr().out)
+    assert records == {"rotations": json.loads((tmp_path / "bench_rotations.json").read_text())}
+
+
+def test_threads_are_set_for_the_measurement_only(tiny, capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    before = torch.get_num_threads()
+    arguments = ["bench", "rotations", "--quick", "--rounds", "1", "--threads", str(before + 1)]
+    assert main([*arguments, "--output", str(tmp_path)]) == 0
+    record = json.loads((tmp_path / "bench_rotations.json").read_text())
+    assert record["machine"]["threads"] == before + 1
+    assert torch.get_num_threads() == before
+
+
+def test_what_was_found_before_a_failure_is_kept(tiny, capsys, monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib")
+
+    def fail(settings) -> None:
+        raise ValueError("no answer")
+
+    monkeypatch.setattr(step, "measure", fail)
+    assert main(["bench", "all", "--quick", "--rounds", "1", "--output", str(tmp_path)]) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bench_rotations.json", "bench_rotations.png"]
+
+
+def test_arguments_and_their_defaults():
+    args = make_parser().parse_args(["bench", "step"])
+    assert (args.question, args.quick, args.rounds, args.threads, args.json) == ("step", False, None, None, False)
+    assert args.output == Path("bench-results")
+    arguments = "bench all --quick --output docs/results --rounds 3 --threads 2 --json"
+    args = make_parser().parse_args(arguments.split())
+    assert (args.output, args.rounds, args.threads) == (Path("docs/results"), 3, 2)
+    assert args.quick
+    assert args.json
+
+
+def test_an_unknown_question_is_one_line_and_exit_code_2(capsys):
+    assert main(["bench", "rotation"]) == 2
+    assert capsys.readouterr().err == "liere: error: unknown question 'rotation': did you mean 'rotations'?\n"
+
+
+def test_an_output_that_cannot_be_written_to_is_noticed_first(capsys, monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(rotations, "measure", lambda settings: pytest.fail("measured"))
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        assert main(["bench", "rotations", "--output", str(folder)]) == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        assert f"--output {folder} cannot be written to" in error
+        assert "choose another folder" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("bench", "required: QUESTION"),
+        ("bench step --rounds 0", "argument --rounds: '0' is not a number of at least 1: write it like 7"),
+        ("bench step --threads two", "argument --threads: 'two' is not a number of at least 1"),
+    ],
+)
+def test_usage_errors_exit_with_2(capsys, arguments, message):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments.split())
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_help_names_every_question(capsys):
+    with pytest.raises(SystemExit):
+        main(["bench", "--help"])
+    printed = capsys.readouterr().out
+    assert all(f"\n  {name} " in printed for name in ("rotations", "step", "memory", "scaling", "all"))
+
+
+def test_progress_is_rewritten_in_a_terminal_and_one_line_elsewhere(capsys, monkeypatch):
+    for done in range(3):
+        show_progress("race", done, 2)
+    assert capsys.readouterr().err == "race\n"
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    for done in range(3):
+        show_progress("race", done, 2)
+    assert capsys.readouterr().err == "\r\x1b[Krace: 0 of 2\r\x1b[Krace: 1 of 2\r\x1b[K"
+
+
+def test_the_machine_is_described():
+    found = machine()
+    assert found["cpu"]
+    assert found["cores"] >= 1
+    assert found["threads"] == torch.get_num_threads()
+    assert versions(["torch", "no-such-package"])["no-such-package"] is None

@@ -1,0 +1,158 @@
+"""Every question on tiny sizes: what it finds, not how long that takes."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+import pytest
+import torch
+
+from liere.bench import memory, rotations, scaling, step
+from liere.bench.memory_probe import Load, peak_memory, probe
+from liere.bench.record import Settings
+from liere.rotations import exp_products
+
+pytestmark = pytest.mark.usefixtures("hasty")
+
+TINY = {"size": "vit_tiny", "depth": 1, "image_size": 8, "patch_size": 4, "num_classes": 3}
+
+
+def is_spread(value: dict) -> bool:
+    low, high = value["quartiles"]
+    return low <= value["median"] <= high
+
+
+def test_rotations(monkeypatch):
+    cases = [
+        rotations.Case("grid", 5, head_dim=12, heads=2, grid=(3, 2)),
+        rotations.Case("fp64, samples, volume", 4, 8, 1, (2, 2, 2), samples=3, dtype=torch.float64),
+    ]
+    monkeypatch.setattr(rotations, "CASES", cases)
+    answer = rotations.measure(Settings(rounds=2))
+    assert [row["case"] for row in answer.rows] == ["grid", "fp64, samples, volume"]
+    assert [row["matrices"] for row in answer.rows] == [2 * 6 * 2, 3 * 8 * 2]
+    assert [row["dtype"] for row in answer.rows] == ["float32", "float64"]
+    for row in answer.rows:
+        assert row["rounds"] == answer.rounds == 2
+        assert exp_products(0.0, 5) <= row["products"] < 20
+        for part in (row["forward"], row["forward_backward"]):
+            assert list(part["seconds"]) == ["matrix_exp", "exp_skew", "layer", "product"]
+            assert list(part["speedup"]) == list(part["share_of_limit"]) == ["exp_skew", "layer"]
+            for values in (part["seconds"], part["speedup"], part["share_of_limit"]):
+                assert all(map(is_spread, values.values()))
+
+
+def test_contestants_of_rotations_compute_the_same():
+    case = rotations.Case("", 5, head_dim=12, heads=2, grid=(3, 2), init_scale=1.0)
+    positions, generators = case.positions(), case.generators()
+    layer = next(rotations.position_rotations(positions, generators))
+    X = rotations.write_positions(positions, generators[0])
+    assert layer.shape == X.shape
+    torch.testing.assert_close(layer, torch.matrix_exp(X))
+
+
+@pytest.mark.parametrize("case", [*rotations.CASES, *rotations.QUICK_CASES], ids=lambda case: case.name)
+def test_cases_of_rotations_make_sense(case):
+    generators = case.generators()
+    assert generators.shape[1:3] == (case.positions().shape[-1], case.heads)
+    assert torch.equal(generators, -generators.mT)
+    assert generators.dtype == case.positions().dtype == case.dtype
+
+
+def test_step(monkeypatch):
+    monkeypatch.setattr(step, "SITUATIONS", [step.Situation(8, 4, 2, depth=1)])
+    answer = step.measure(Settings(rounds=1))
+    has_timm = importlib.util.find_spec("timm") is not None
+    assert [row["model"] for row in answer.rows[: len(step.ENCODINGS)]] == list(step.ENCODINGS)
+    assert len(answer.rows) == len(step.ENCODINGS) + 2 * has_timm
+    for part in ("train", "inference"):
+        assert all(is_spread(row[part]["ratio"]) for row in answer.rows)
+        assert answer.rows[0][part]["ratio"]["median"] == 1
+    parameters = {row["model"]: row["parameters"] for row in answer.rows}
+    assert parameters.get("timm absolute", parameters["absolute"]) == parameters["absolute"]
+
+
+def test_step_says_that_timm_is_missing(monkeypatch):
+    monkeypatch.setattr(step, "SITUATIONS", [step.Situation(8, 4, 1, depth=1)])
+    monkeypatch.setattr(step, "ENCODINGS", ("absolute", "none"))
+    monkeypatch.setitem(sys.modules, "timm", None)
+    answer = step.measure(Settings(rounds=1))
+    assert [row["model"] for row in answer.rows] == ["absolute", "none"]
+    assert answer.notes == ["timm is not installed, so its models are left out: pip install 'liere[timm]'"]
+
+
+def test_memory_is_that_of_processes_of_their_own(monkeypatch):
+    situation = memory.Situation("tiny", 2, ("absolute", "liere8 recompute"), TINY)
+    monkeypatch.setattr(memory, "SITUATIONS", [situation])
+    ballast = torch.ones(2**27)  # 512 MB that no process but this one has
+    answer = memory.measure(Settings())
+    assert peak_memory() > ballast.nbytes
+    assert [row["model"] for row in answer.rows] == ["absolute", "liere8 recompute"]
+    for row in answer.rows:
+        assert 2**26 < row["before_bytes"]["median"] <= row["peak_bytes"]["median"]
+        if sys.platform == "linux":
+            assert row["peak_bytes"]["median"] < ballast.nbytes
+        assert row["step_bytes"]["median"] == row["peak_bytes"]["median"] - row["before_bytes"]["median"]
+    assert answer.rows[0]["ratio"]["median"] == 1
+
+
+def test_memory_names_the_model_that_failed(monkeypatch):
+    monkeypatch.setattr(memory, "SITUATIONS", [memory.Situation("bad", 1, ("leire8",), TINY)])
+    with pytest.raises(OSError, match=r"'leire8'.*did you mean 'liere8'"):
+        memory.measure(Settings())
+
+
+def test_the_volume_of_the_memory_question_has_785_tokens():
+    volume = memory.VOLUMES
+    patches = 1
+    for side, patch in zip(volume["image_size"], volume["patch_size"], strict=True):
+        patches *= side // patch
+    assert patches + 1 == 785
+
+
+def test_the_probe_takes_steps_of_any_number_of_axes():
+    model = TINY | {"image_size": [8, 8, 8], "in_channels": 1, "encoding": "liere8", "recompute": True}
+    found = probe(Load(1, model, threads=torch.get_num_threads()))
+    assert 0 < found["before"] <= found["peak"]
+
+
+def test_scaling(monkeypatch):
+    base = scaling.Setup((2, 2), batch_size=1)
+    variations = {
+        "tokens": [base, scaling.Setup((3, 2), batch_size=1)],
+        "block size": [base, scaling.Setup((2, 2), block_size=2, batch_size=1)],
+        "axes": [scaling.Setup((4,), batch_size=1), base],
+        "batch size": [base],
+    }
+    monkeypatch.setattr(scaling, "VARIATIONS", variations)
+    timed = []
+    answer = scaling.measure(Settings(rounds=1, watch=lambda name, done, total: timed.append(name)))
+    values = [(row["varied"], row["value"]) for row in answer.rows]
+    assert values == [
+        ("tokens", 4),
+        ("tokens", 6),
+        ("block size", 8),
+        ("block size", 2),
+        ("axes", 1),
+        ("axes", 2),
+        ("batch size", 1),
+    ]
+    assert len(set(timed)) == 4  # the base once
+    assert all(is_spread(row["ratio"]) and is_spread(row["excess_seconds"]) for row in answer.rows)
+
+
+def test_every_variation_of_scaling_changes_one_quantity():
+    for variations in (scaling.VARIATIONS, scaling.QUICK_VARIATIONS):
+        for varied, setups in variations.items():
+            assert len({scaling._value(varied, setup) for setup in setups}) == len(setups)
+            if varied not in ("tokens", "axes"):
+                assert len({setup.grid for setup in setups}) == 1
+        assert len({setup.tokens for setup in variations["axes"]}) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "rounds"), [(Settings(), 7), (Settings(quick=True), 3), (Settings(quick=True, rounds=5), 5)]
+)
+def test_rounds_are_those_asked_for_or_the_questions(settings, rounds):
+    assert settings.choose_rounds(full=7, quick=3) == rounds
