@@ -7,6 +7,7 @@ exponential, and its gradient two.
 from __future__ import annotations
 
 import math
+import threading
 from collections import defaultdict
 from typing import NamedTuple
 
@@ -30,6 +31,7 @@ class Rays(NamedTuple):
 
 
 _recent: list[tuple[Tensor, Rays | None]] = []
+_lock = threading.Lock()
 
 
 def find_rays(positions: Tensor) -> Rays | None:
@@ -42,13 +44,14 @@ def find_rays(positions: Tensor) -> Rays | None:
         >>> rays.roots, rays.waves[0]
         (tensor([0, 1]), (tensor([2]), tensor([1]), tensor([1])))
     """
-    for index, (known, rays) in enumerate(_recent):
-        if known.dtype == positions.dtype and torch.equal(known, positions):
-            _recent.insert(0, _recent.pop(index))
-            return rays
-    rays = _find(positions) if positions.shape[0] <= MAX_POSITIONS else None
-    _recent.insert(0, (positions.detach().clone(), rays))
-    del _recent[RECENT:]
+    with _lock:
+        for index, (known, rays) in enumerate(_recent):
+            if known.dtype == positions.dtype and torch.equal(known, positions):
+                _recent.insert(0, _recent.pop(index))
+                return rays
+        rays = _find(positions) if positions.shape[0] <= MAX_POSITIONS else None
+        _recent.insert(0, (positions.detach().clone(), rays))
+        del _recent[RECENT:]
     return rays
 
 
