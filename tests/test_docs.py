@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 import liere
+from liere.bench.tables import make_tables
 from liere.cli import main, make_parser
+from liere.commands.output import table
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -84,3 +86,12 @@ def test_flops_tables_are_what_the_command_prints(capsys):
     assert capsys.readouterr().out.split("\n\n")[0] in page
     assert main(["flops", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads((ROOT / "docs" / "results" / "flops.json").read_text())
+
+
+@pytest.mark.parametrize("question", ["rotations", "step", "memory", "scaling"])
+def test_bench_tables_are_those_of_the_committed_results(question):
+    record = json.loads((ROOT / "docs" / "results" / f"bench_{question}.json").read_text())
+    page = (ROOT / "docs" / "performance.md").read_text()
+    assert not record["quick"]
+    for content in make_tables(record):
+        assert "\n".join(table(content.header, content.rows)) in page

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 
-__all__ = ["kernels_may_run", "values_are_visible"]
+__all__ = ["kernels_may_run", "values_are_visible", "without_autocast"]
 
 
 def values_are_visible(x: Tensor) -> bool:
@@ -27,8 +30,11 @@ def kernels_may_run(*tensors: Tensor) -> bool:
     """Return whether operators of our own may be called on these tensors.
 
     They may wherever values are visible, and in `torch.compile` for CPU, which calls them as they are. What is exported
-    has to run without this library, and on other devices a look at values would wait for the device.
+    has to run without this library, and on other devices a look at values would wait for the device. They have no
+    forward-mode derivative.
     """
+    if forward_ad._current_level >= 0 and any(forward_ad.unpack_dual(x).tangent is not None for x in tensors):
+        return False
     if all(values_are_visible(x) for x in tensors):
         return True
     return (
@@ -36,3 +42,8 @@ def kernels_may_run(*tensors: Tensor) -> bool:
         and not torch.compiler.is_exporting()
         and all(x.device.type == "cpu" for x in tensors)
     )
+
+
+def without_autocast(device: torch.device) -> torch.autocast | nullcontext[None]:
+    """Return a context in which products keep their precision."""
+    return nullcontext() if device.type == "meta" else torch.autocast(device.type, enabled=False)

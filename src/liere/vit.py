@@ -22,6 +22,7 @@ from liere.tracing import values_are_visible
 __all__ = ["VisionTransformer", "grid_shape"]
 
 POOLS = ("cls", "mean")
+_NO_POSITIONS: tuple[Any, Tensor, int] = (None, torch.empty(0), 0)
 
 
 def grid_shape(image_size: tuple[int, ...], patch_size: tuple[int, ...]) -> tuple[int, ...]:
@@ -99,7 +100,9 @@ class Attention(nn.Module):
         q, k, v = (part.transpose(1, 2) for part in self.qkv(x).unflatten(-1, (3, self.heads, -1)).unbind(2))
         q, k = self.q_norm(q), self.k_norm(k)
         if callable(rotations):
-            q, k = checkpoint(_rotate_anew, q, k, rotations, num_prefix_tokens, use_reentrant=False)
+            q, k = checkpoint(
+                _rotate_anew, q, k, rotations, num_prefix_tokens, use_reentrant=False, preserve_rng_state=False
+            )
         elif rotations is not None:
             q, k = rotate_together([q, k], rotations, num_prefix_tokens)
         x = F.scaled_dot_product_attention(q, k, v, dropout_p=self.attn_dropout if self.training else 0.0)
@@ -201,7 +204,7 @@ class VisionTransformer(nn.Module):
         self.num_classes = num_classes
         self.pool = pool
         self.grad_checkpointing = False
-        self._known_positions: dict[Any, Tensor] = {}
+        self._known_positions = _NO_POSITIONS
         self.patch_embed = PatchEmbed(patch_size, in_channels, dim)
         self.cls_token = nn.Parameter(0.02 * torch.randn(1, 1, dim)) if pool == "cls" else None
         self.registers = nn.Parameter(0.02 * torch.randn(1, num_registers, dim)) if num_registers else None
@@ -240,15 +243,21 @@ class VisionTransformer(nn.Module):
     def _positions(self, grid: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> Tensor:
         """Return the positions of a grid: the same tensor as last time, which tells that they have not changed."""
         key = (grid, self.position_policy, device, dtype)
-        if torch.compiler.is_compiling() or key not in self._known_positions:
-            with torch.inference_mode(False):
-                positions = grid_positions(
-                    grid, reference_shape=self.grid, policy=self.position_policy, device=device, dtype=dtype
-                )
-            if torch.compiler.is_compiling() or not values_are_visible(positions):
+        if not torch.compiler.is_compiling():
+            known, positions, version = self._known_positions
+            if known == key and positions._version == version:
                 return positions
-            self._known_positions = {key: positions}
-        return self._known_positions[key]
+        with torch.inference_mode(False):
+            positions = grid_positions(
+                grid, reference_shape=self.grid, policy=self.position_policy, device=device, dtype=dtype
+            )
+        if values_are_visible(positions):
+            self._known_positions = (key, positions, positions._version)
+        return positions
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is only remembered."""
+        return self.__dict__ | {"_known_positions": _NO_POSITIONS}
 
     def forward_head(self, tokens: Float[Tensor, "batch tokens dim"], pre_logits: bool = False) -> Tensor:
         """Pool (CLS, or the mean over all but prefix tokens), normalise and classify.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from liere import exp_skew
+from liere import exp_skew, grid_positions
+from liere.generators import write_positions
+from liere.rotations import position_rotations
 from tests.numerics import exp_by_eigenvectors, random_skew
 
 NORMS = [1e-6, 1e-3, 0.3, 1.0, 2.0, 2.99, 3.01, 7.0, 12.0, 30.0, 100.0, 262.0, 1e3]
@@ -47,6 +49,19 @@ def test_gradients_no_worse_than_torchs(size, kind):
         exact = skew_gradient(torch.matrix_exp, X.double(), G.double())
         mine, theirs = ((skew_gradient(f, X, G) - exact).abs().max().item() for f in (exp_skew, torch.matrix_exp))
         assert mine <= max(1.5 * theirs, TWO_EPS), norm
+
+
+@pytest.mark.parametrize("size", [4, 8, 16, 64])
+@pytest.mark.parametrize("scale", [1e-3, 0.01, 0.1, 1.0, 6.28, 60.0])
+def test_layers_no_worse_than_torchs(size, scale):
+    """Rotations along rays are products of others, and must not add up too much rounding."""
+    positions, generator = grid_positions((14, 14)), torch.Generator().manual_seed(size)
+    A = scale * torch.rand(1, 2, 1, 1, size, size, generator=generator).triu(1)
+    (R,) = position_rotations(positions, A - A.mT)
+    X = write_positions(positions, (A - A.mT)[0])
+    exact = exp_by_eigenvectors(X)
+    mine, theirs = ((found.double() - exact).abs().max().item() for found in (R, torch.matrix_exp(X)))
+    assert mine <= max(1.5 * theirs, TWO_EPS)
 
 
 @pytest.mark.parametrize("size", [4, 8, 12, 64])

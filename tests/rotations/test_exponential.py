@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from liere import exp_skew
 from liere.generators import skew_from_upper
-from liere.rotations import exp_products
+from liere.rotations import exp_products, position_rotations
 from liere.rotations.layouts import Columns, Rows
 from tests.numerics import (
     BLOCK_SIZES,
@@ -188,18 +188,23 @@ def test_exp_products_counts_what_is_done(size, norm, dtype, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_norms_up_to_a_million_are_rotations_and_larger_ones_refused(dtype):
-    X = random_skew(0, 6, 1.0).to(dtype)
-    X = X / (torch.linalg.matrix_norm(X) / 2**0.5)
+@pytest.mark.parametrize("size", [4, 6, 64])
+def test_norms_up_to_a_million_are_rotations_and_larger_ones_refused(dtype, size):
+    X = random_skew(0, size, 1.0).to(dtype)
     for norm in (1e5, 1e6):
         R = exp_skew(norm * X)
-        assert_close(R @ R.mT, torch.eye(6), tolerance(dtype, norm))
+        assert_close(R @ R.mT, torch.eye(size), tolerance(dtype, norm))
         assert_close(R, exp_by_eigenvectors(norm * X), tolerance(dtype, norm, units=20))
+        assert_close(torch.func.vmap(exp_skew)((norm * X)[None])[0], R, tolerance(dtype, norm, units=20))
     with pytest.raises(ValueError, match=r"X has norm 2e\+06, but beyond 1.05e\+06 a rotation has no digits left: use"):
         exp_skew(2e6 * X)
     with pytest.raises(ValueError, match="has no digits left"):
         exp_skew(torch.full((1,), 1e30) * random_skew(0, 3, 1.0))
-    assert torch.func.vmap(exp_skew)(2e6 * X[None]).shape == (1, 6, 6)
+    with pytest.raises(ValueError, match="has no digits left"):
+        exp_skew(torch.full((1, size, size), torch.inf, dtype=dtype))
+    with pytest.raises(ValueError, match="has no digits left"):
+        next(position_rotations(torch.full((1, 1), 2e6, dtype=dtype), X[None, None, None, None]))
+    assert torch.func.vmap(exp_skew)(2e6 * X[None]).shape == (1, size, size)
 
 
 @pytest.mark.parametrize("norm", [1e-3, 1.0, 262.0, 1e5])

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from liere import exp_skew, grid_positions
+from liere import apply_rotations, exp_skew, grid_positions
 from liere.generators import write_positions
 from liere.rotations import kernels, operators, position_rotations
 from liere.rotations.plain import exp_plainly
@@ -107,6 +107,8 @@ def test_forward_mode_agrees_with_differences():
     assert_close(tangent, (exp_skew(X + 1e-6 * V) - exp_skew(X - 1e-6 * V)) / 2e-6, 1e-8)
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(X, V)
+        rotated = apply_rotations(dual[:, None], exp_skew(X)[:, None, None, None].expand(2, 1, 6, 1, 6, 6)[:1])
+        assert torch.autograd.forward_ad.unpack_dual(rotated).tangent is not None
         assert_close(torch.autograd.forward_ad.unpack_dual(exp_skew(dual)).tangent, tangent, 1e-12)
 
 
@@ -153,6 +155,17 @@ def test_lower_precision_of_products_does_not_reach_the_exponential():
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision("highest")
+
+
+def test_nor_does_the_precision_of_one_backend():
+    X, backend = random_skew(0, 12, 200.0, 3).float(), torch.backends.mkldnn.matmul
+    expected, before = exp_skew(X), backend.fp32_precision
+    backend.fp32_precision = "bf16"
+    try:
+        assert torch.equal(exp_skew(X), expected)
+        assert backend.fp32_precision == "bf16"
+    finally:
+        backend.fp32_precision = before
 
 
 def test_the_workspace_serves_training_after_inference():

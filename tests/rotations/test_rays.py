@@ -23,9 +23,10 @@ def test_every_rotation_is_the_product_of_earlier_ones(grid, reference, dtype):
     if rays is None:
         return
     known = set(rays.roots.tolist())
-    for target, left, right in rays.waves:
+    for target, left, right, multiple in rays.waves:
         assert set(left.tolist()) | set(right.tolist()) <= known
         known |= set(target.tolist())
+        assert multiple.min() >= 2
         assert all(len(indices) == len(indices.unique()) for indices in (target, left, right))
         # Parallel, and the sum: so the generators commute, and the product is the rotation of the sum.
         torch.testing.assert_close(positions[left] + positions[right], positions[target], rtol=1e-6, atol=0)
@@ -58,3 +59,13 @@ def test_other_positions_are_noticed():
     positions.mul_(torch.tensor([1.0, 0.77])).add_(0.123)
     assert find_rays(positions) is None
     assert torch.equal(find_rays(grid_positions((4, 4))).roots, before.roots)
+
+
+def test_rays_of_small_angles_are_computed():
+    """Multiplying would add up the rounding of every step."""
+    rays = find_rays(grid_positions((6, 6)))
+    assert len(rays.for_levels(torch.zeros(36)).roots) == 36
+    assert torch.equal(rays.for_levels(torch.full((36,), 5.0)).roots, rays.roots)
+    some = rays.for_levels(torch.full((36,), 1.0))  # doubles only
+    assert {int(m) for wave in some.waves for m in wave[3]} == {2}
+    assert sorted(some.roots.tolist() + [int(t) for wave in some.waves for t in wave[0]]) == list(range(36))

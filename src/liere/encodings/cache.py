@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
 import torch
@@ -34,13 +34,22 @@ class Snapshot:
         return (
             self.version >= 0
             and not other.is_inference()
-            and (mine.data_ptr(), self.version) == (other.data_ptr(), other._version)
+            and (mine.data_ptr(), mine.stride(), self.version) == (other.data_ptr(), other.stride(), other._version)
         )
 
 
 class _Entry(NamedTuple):
     sources: list[Snapshot]
     rotations: list[Tensor]
+    versions: list[int]
+
+    def matches(self, sources: list[Tensor]) -> bool:
+        """Return whether it was made from these, and nobody wrote to it since."""
+        return (
+            len(self.sources) == len(sources)
+            and all(snapshot.matches(source) for snapshot, source in zip(self.sources, sources, strict=True))
+            and self.versions == [R._version for R in self.rotations]
+        )
 
 
 class RotationCache:
@@ -49,35 +58,33 @@ class RotationCache:
     It belongs to one module: a copy of the module, or one that was saved and loaded, begins with an empty cache.
 
     Args:
-        size: How many sets of positions to keep.
+        size: How many sets of positions to keep, for each key.
     """
 
     def __init__(self, size: int = 2) -> None:
         self.size = size
-        self._entries: list[_Entry] = []
+        self._entries: dict[Hashable, tuple[_Entry, ...]] = {}  # replaced, never changed: other threads may be reading
 
-    def find(self, sources: Iterable[Tensor]) -> list[Tensor] | None:
+    def find(self, sources: Iterable[Tensor], key: Hashable = None) -> list[Tensor] | None:
         """Return what was kept for exactly these sources."""
-        sources = list(sources)
-        for index, entry in enumerate(self._entries):
-            if len(entry.sources) == len(sources) and all(
-                snapshot.matches(source) for snapshot, source in zip(entry.sources, sources, strict=True)
-            ):
-                self._entries.insert(0, self._entries.pop(index))
+        sources, entries = list(sources), self._entries.get(key, ())
+        for entry in entries:
+            if entry.matches(sources):
+                self._entries[key] = (entry, *(other for other in entries if other is not entry))
                 return entry.rotations
         return None
 
-    def keep(self, sources: Iterable[Tensor], rotations: list[Tensor]) -> None:
+    def keep(self, sources: Iterable[Tensor], rotations: list[Tensor], key: Hashable = None) -> None:
         """Remember rotations, and forget those that were not used for longest."""
-        self._entries.insert(0, _Entry([Snapshot(source) for source in sources], rotations))
-        del self._entries[self.size :]
+        entry = _Entry([Snapshot(source) for source in sources], rotations, [R._version for R in rotations])
+        self._entries[key] = (entry, *self._entries.get(key, ()))[: self.size]
 
     def clear(self) -> None:
         """Forget everything."""
-        self._entries.clear()
+        self._entries = {}
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return sum(map(len, self._entries.values()))
 
     def __deepcopy__(self, memo: dict[int, object]) -> RotationCache:
         return RotationCache(self.size)

@@ -102,7 +102,8 @@ class PositionEncoding(nn.Module):
     def layer_rotations(self, positions: Float[Tensor, "*batch tokens ndim"], depth: int) -> Iterator[Rotations]:
         """Yield for each layer the rotations `[*batch, heads, tokens, blocks, b, b]` of its queries and keys.
 
-        None rotates nothing. A function that returns the rotations is called in the forward pass and again in the
-        backward pass, so that they need not be kept.
+        They are taken to be rotations: of 2x2 matrices only the first column is read. They may be used again, so do not
+        write to them. None rotates nothing. A function that returns the rotations is called in the forward pass and
+        again in the backward pass, so that they need not be kept.
         """
         yield from itertools.repeat(None, depth)

@@ -34,7 +34,8 @@ class RotaryEncoding(PositionEncoding):
         depth: Number of layers.
         share_heads: Whether all heads of a layer have the same generators.
         share_layers: Whether all layers have the same generators.
-        recompute: Whether a transformer makes the rotations again in its backward pass instead of keeping them.
+        recompute: Whether a transformer makes the rotations again in its backward pass instead of keeping them. Layers
+            that share them keep the one set.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class RotaryEncoding(PositionEncoding):
             ValueError: If positions have the wrong number of axes or are not finite, or on an unknown layer.
         """
         check_positions(positions, self.ndim)
-        return self._expand(self._rotations(positions, layer))
+        return self._expand(self._layer(positions, layer))
 
     def forward(
         self,
@@ -109,10 +110,10 @@ class RotaryEncoding(PositionEncoding):
             The rotated queries and keys.
         """
         check_positions(positions, self.ndim)
-        rotations = k_rotations = self._rotations(positions, layer)
+        rotations = k_rotations = self._layer(positions, layer)
         if k_positions is not None:
             check_positions(k_positions, self.ndim, name="k_positions")
-            k_rotations = self._rotations(k_positions, layer)
+            k_rotations = self._layer(k_positions, layer)
         k_prefix = num_prefix_tokens if k_num_prefix_tokens is None else k_num_prefix_tokens
         self._check("q", q, rotations, num_prefix_tokens)
         self._check("k", k, k_rotations, k_prefix)
@@ -131,20 +132,18 @@ class RotaryEncoding(PositionEncoding):
         check_positions(positions, self.ndim)
         layers = 1 if self.share_layers else depth
         generators = self._generators(range(layers), positions)
-        if self._wants_gradients(positions, generators):
-            rotations: Iterator[Any] = position_rotations(positions, generators)
-            if self.recompute:
-                rotations = (functools.partial(_first, positions, generators[n : n + 1]) for n in range(layers))
-        elif self.training or not values_are_visible(generators):
-            rotations = position_rotations(positions, generators)
+        rotations: Iterator[Any]
+        if self.recompute and not self.share_layers and self._wants_gradients(positions, generators):
+            rotations = (functools.partial(_first, positions, generators[n : n + 1]) for n in range(layers))
         else:
-            rotations = iter(self._kept_rotations(positions, generators))
+            rotations = self._rotations(positions, generators)
         yield from itertools.repeat(next(rotations), depth) if self.share_layers else rotations
 
     def clear_cache(self) -> None:
-        """Forget the rotations that were kept from inference, and give working memory back.
+        """Forget the rotations that were kept from inference, and give the working memory of this thread back.
 
-        Needed after changing generators on a GPU through `.data`, which leaves no trace; other changes are noticed.
+        Needed on a GPU after changing generators through `.data`, or an attribute that `skew_generators` reads: that
+        leaves no trace. Other changes are noticed, and on CPU all are.
         """
         self._cache.clear()
         drop_buffers()
@@ -172,7 +171,8 @@ class RotaryEncoding(PositionEncoding):
     def extra_repr(self) -> str:
         """Show the dimensions."""
         fields = "ndim", "head_dim", "num_heads", "depth", "block_size", "share_heads", "share_layers"
-        return ", ".join(f"{field}={getattr(self, field)}" for field in fields)
+        shown = ", ".join(f"{field}={getattr(self, field)}" for field in fields)
+        return shown + ", recompute=True" * self.recompute
 
     def _check(self, name: str, x: Tensor, rotations: Tensor, num_prefix_tokens: int) -> None:
         if x.shape[-1] != self.head_dim:
@@ -181,8 +181,14 @@ class RotaryEncoding(PositionEncoding):
             )
         check_shapes(x, rotations, num_prefix_tokens, name=name)
 
-    def _rotations(self, positions: Tensor, layer: int) -> Tensor:
-        return next(position_rotations(positions, self._generators([layer], positions)))
+    def _layer(self, positions: Tensor, layer: int) -> Tensor:
+        return next(self._rotations(positions, self._generators([layer], positions), key=layer))
+
+    def _rotations(self, positions: Tensor, generators: Tensor, key: int | None = None) -> Iterator[Tensor]:
+        """Yield the rotations of each layer: kept ones at inference."""
+        if self._wants_gradients(positions, generators) or self.training or not values_are_visible(generators):
+            return position_rotations(positions, generators)
+        return iter(self._kept_rotations(positions, generators, key))
 
     def _generators(self, layers: Iterable[int], positions: Tensor) -> Tensor:
         """Return the generators `[layers, ndim, heads, blocks, b, b]` where the positions are, in fp32 at least."""
@@ -193,17 +199,17 @@ class RotaryEncoding(PositionEncoding):
     def _wants_gradients(self, *tensors: Tensor) -> bool:
         return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
 
-    def _kept_rotations(self, positions: Tensor, generators: Tensor) -> list[Tensor]:
+    def _kept_rotations(self, positions: Tensor, generators: Tensor, key: int | None) -> list[Tensor]:
         # In host memory the generators themselves are compared: that notices everything. Elsewhere they are new
         # tensors each time, and what they are made from has to do.
         host = generators.device.type == "cpu"
         sources = [positions, generators] if host else [positions, *self.parameters(), *self.buffers()]
-        found = self._cache.find(sources)
+        found = self._cache.find(sources, key)
         if found is None:
             # Tensors made in inference mode could not be used in training later.
             with torch.inference_mode(False), torch.no_grad():
                 found = list(position_rotations(positions.clone(), generators.clone()))
-            self._cache.keep(sources, found)
+            self._cache.keep(sources, found, key)
         return found
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> RotaryEncoding:

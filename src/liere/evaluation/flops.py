@@ -140,9 +140,12 @@ def _exp_products(rope: RotaryEncoding, grid: tuple[int, ...], exp_norm: float |
     norms = _expected_norms(rope, positions)
     if exp_norm is not None:
         norms = norms * (exp_norm / norms.max().clamp(min=1e-30))
+    products = torch.tensor([exp_products(norm, rope.block_size) for norm in norms.tolist()])
     rays = find_rays(positions)
-    roots = range(len(positions)) if rays is None else rays.roots.tolist()
-    return sum(exp_products(norms[t].item(), rope.block_size) for t in roots) + len(positions) - len(roots)
+    if rays is None:
+        return int(products.sum())
+    roots = rays.for_levels(products - exp_products(0.0, rope.block_size)).roots
+    return int(products[roots].sum()) + len(positions) - len(roots)
 
 
 def _expected_norms(rope: RotaryEncoding, positions: Tensor) -> Tensor:

@@ -139,7 +139,7 @@ def _gather(key: str, xs: list[Tensor], groups: Tensor, tokens: slice, prefix: i
     columns = take_buffer(key, (*shape[:3], len(places), *shape[3:]), xs[0])
     for place, part in zip(places, columns.unbind(3), strict=True):
         part.copy_(place)
-    return columns.view(-1, columns.shape[3:-1].numel(), columns.shape[-1])
+    return columns.view(columns.shape[:3].numel(), columns.shape[3:-1].numel(), columns.shape[-1])
 
 
 def _scatter(columns: Tensor, outs: list[Tensor], groups: Tensor, tokens: slice, prefix: int) -> None:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 from liere.generators import write_positions
 from liere.rotations.kernels import position_levels
 from liere.rotations.operators import exp_skew_operator, positions_operator
 from liere.rotations.plain import exp_plainly
 from liere.rotations.polynomial import POLYNOMIALS, PRODUCTS
-from liere.rotations.scaling import check_norm, level, skew_norm
+from liere.rotations.scaling import check_norms, level, skew_norm
 from liere.shapes import Float, Real
-from liere.tracing import kernels_may_run, values_are_visible
+from liere.tracing import kernels_may_run, values_are_visible, without_autocast
 
 __all__ = ["exp_products", "exp_skew", "position_rotations"]
 
@@ -40,7 +38,8 @@ def exp_skew(X: Float[Tensor, "*batch b b"]) -> Float[Tensor, "*batch b b"]:
 
     Raises:
         TypeError: If `X` is not a floating-point tensor.
-        ValueError: If `X` is not a batch of square matrices, or (b > 2, not while tracing) of a norm beyond `2**20`.
+        ValueError: If `X` is not a batch of square matrices, or (b > 2, not while tracing) of a spectral norm beyond
+            `2**20`.
 
     Example:
         >>> import math
@@ -53,7 +52,7 @@ def exp_skew(X: Float[Tensor, "*batch b b"]) -> Float[Tensor, "*batch b b"]:
         raise TypeError(f"X must be a floating-point tensor of skew matrices, got {kind}: convert it with .float()")
     if X.ndim < 2 or X.shape[-1] != X.shape[-2]:
         raise ValueError(f"X has shape {list(X.shape)}: give skew-symmetric matrices [..., b, b]")
-    with _without_autocast(X.device):
+    with without_autocast(X.device):
         wide = X if X.dtype in POLYNOMIALS else X.float()
         return CLOSED_FORMS.get(X.shape[-1], _exp_squaring)(wide).to(X.dtype)
 
@@ -65,16 +64,16 @@ def position_rotations(
     """Yield the rotations `exp(sum_d p_d A_d)` of each layer, in the type of the generators (fp32 or fp64).
 
     The same as `exp_skew(write_positions(positions, A))`, without keeping the sums, and with as little work as the
-    positions allow. A device other than the CPU is waited for once, for all layers.
+    positions allow. A device other than the CPU is waited for once, for all the layers that are given.
     """
     positions = positions.to(generators.dtype)
-    if generators.shape[-1] in CLOSED_FORMS or positions.requires_grad or not _operators_may_run(positions, generators):
+    if generators.shape[-1] in CLOSED_FORMS or positions.requires_grad or not kernels_may_run(positions, generators):
         for layer in generators:
             yield exp_skew(write_positions(positions, layer))
         return
     flat = positions.reshape(-1, positions.shape[-1])
     matrices = generators.flatten(2, 3)
-    with _without_autocast(generators.device):
+    with without_autocast(generators.device):
         levels = position_levels(flat, matrices) if values_are_visible(generators) else None
     layer_bytes = len(flat) * matrices[0, 0].numel() * matrices.element_size()
     together = max(1, TOGETHER // max(1, layer_bytes))
@@ -108,8 +107,8 @@ def _exp_2x2(X: Tensor) -> Tensor:
 
 
 def _exp_3x3(X: Tensor) -> Tensor:
-    if values_are_visible(X) and X.numel():
-        check_norm(skew_norm(X).nan_to_num(nan=0.0).max().item())
+    if X.device.type == "cpu" and values_are_visible(X):
+        check_norms(skew_norm(X), lambda large: X[large])
     # exp(X) = I + sin(t)/t X + (1 - cos t)/t^2 X^2. Both factors are smooth functions of t^2, by their series near 0.
     square = X[..., 0, 1] ** 2 + X[..., 0, 2] ** 2 + X[..., 1, 2] ** 2
     near = square < 1
@@ -128,25 +127,14 @@ def _exp_3x3(X: Tensor) -> Tensor:
 
 
 def _exp_squaring(X: Tensor) -> Tensor:
-    if not _operators_may_run(X):
+    if not kernels_may_run(X):
         return exp_plainly(X)
     return exp_skew_operator(X.reshape(-1, *X.shape[-2:])).reshape(X.shape)
 
 
 CLOSED_FORMS: dict[int, Callable[[Tensor], Tensor]] = {
-    0: torch.ones_like,
-    1: torch.ones_like,
+    0: torch.exp,
+    1: lambda X: 0 * X + 1,
     2: _exp_2x2,
     3: _exp_3x3,
 }
-
-
-def _operators_may_run(*tensors: Tensor) -> bool:
-    """Return whether the operators do: they look at values, and have no forward-mode derivative."""
-    return kernels_may_run(*tensors) and not any(
-        forward_ad._current_level >= 0 and forward_ad.unpack_dual(x).tangent is not None for x in tensors
-    )
-
-
-def _without_autocast(device: torch.device) -> torch.autocast | nullcontext[None]:
-    return nullcontext() if device.type == "meta" else torch.autocast(device.type, enabled=False)

@@ -28,6 +28,7 @@ def _exp_products(X: Tensor, count: Any) -> int:
 def _position_products(positions: Tensor, generators: Tensor, backward: bool) -> int:
     own = position_levels(positions, generators[None])[0] + PRODUCTS
     rays = find_rays(positions) if positions.device.type == "cpu" else None
+    rays = None if rays is None else rays.for_levels(own - PRODUCTS)
     along_rays = 0 if rays is None else len(positions) - len(rays.roots)
     own = own if rays is None else own[rays.roots]
     count = _BACKWARD if backward else _FORWARD

@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,7 +21,7 @@ from liere.rotations.buffers import take_buffer
 from liere.rotations.layouts import Columns, Layout, Rows, layout_for
 from liere.rotations.polynomial import POLYNOMIALS, Polynomial, Powers, evaluate, pull_back
 from liere.rotations.rays import Rays
-from liere.rotations.scaling import Chunk, check_norm, cut_chunks, levels, skew_norm, sort_by_level
+from liere.rotations.scaling import Chunk, check_norms, cut_chunks, levels, skew_norm, sort_by_level
 
 __all__ = ["exp_backward", "exp_forward", "position_levels", "positions_backward", "positions_forward"]
 
@@ -61,8 +62,8 @@ def position_levels(positions: Tensor, generators: Tensor) -> Tensor:
         squares = squares + weights * inner
         largest = largest + (weights * inner).abs()
     norms = ((squares + 32 * torch.finfo(flat.dtype).eps * largest).clamp(min=0) / 2).sqrt()
-    norms = norms.nan_to_num(nan=0.0).amax(-1).cpu()  # the one time that a device is waited for
-    check_norm(norms.max().item())
+    norms = norms.nan_to_num(nan=0.0, posinf=torch.inf).amax(-1).cpu()  # the one time that a device is waited for
+    check_norms(norms, lambda large: _written(positions, generators, large))
     return levels(norms, POLYNOMIALS[positions.dtype])
 
 
@@ -74,6 +75,7 @@ def positions_forward(positions: Tensor, generators: Tensor, token_levels: Tenso
     matrices, size = generators.shape[1:3]
     p, work = POLYNOMIALS[positions.dtype], _Workspace(generators, matrices)
     out = generators.new_empty(positions.shape[0], matrices, size, size)
+    rays = None if rays is None else rays.for_levels(token_levels)
     roots, positions, token_levels = _roots(positions, token_levels, rays)
     target = _Members(work, out, roots)
     with _full_precision(work.device):
@@ -94,6 +96,7 @@ def positions_backward(
     matrices = generators.shape[1]
     p, work = POLYNOMIALS[positions.dtype], _Workspace(generators, matrices)
     out = torch.zeros_like(generators, memory_format=torch.contiguous_format)
+    rays = None if rays is None else rays.for_levels(token_levels)
     roots, positions, token_levels = _roots(positions, token_levels, rays)
     with _full_precision(work.device):
         waves = list(_waves(rays, work))
@@ -178,8 +181,8 @@ class _Members:
 
 def _exp_sorted(X: Tensor, *others: Tensor, gradient: bool) -> Tensor:
     p, work = POLYNOMIALS[X.dtype], _Workspace(X)
-    norms = skew_norm(X).nan_to_num(nan=0.0).cpu()
-    check_norm(norms.max().item() if norms.numel() else 0.0)
+    norms = skew_norm(X).cpu()
+    check_norms(norms, lambda large: X[large.to(X.device)])
     own = levels(norms, p)
     order = sort_by_level(own)
     order = None if order is None else order.to(X.device)
@@ -254,6 +257,12 @@ def _scale(work: _Workspace, buffer: Tensor, p: Polynomial, chunk: Chunk) -> Pol
     return p.of_double(lowest)
 
 
+def _written(positions: Tensor, generators: Tensor, large: Tensor) -> Tensor:
+    """Return the matrices of some layers and positions, `[n, matrices, b, b]`."""
+    layer, token = large.to(positions.device).nonzero(as_tuple=True)
+    return torch.einsum("nd,ndmij->nmij", positions[token].double(), generators[layer].double())
+
+
 def _roots(positions: Tensor, token_levels: Tensor, rays: Rays | None) -> tuple[Tensor | None, Tensor, Tensor]:
     """Return the order of the positions to compute, the positions and their levels in this order."""
     order = sort_by_level(token_levels) if rays is None else rays.roots
@@ -266,7 +275,7 @@ def _roots(positions: Tensor, token_levels: Tensor, rays: Rays | None) -> tuple[
 
 def _waves(rays: Rays | None, work: _Workspace) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     for wave in () if rays is None else rays.waves:
-        yield from zip(*(indices.split(work.capacity) for indices in wave), strict=True)
+        yield from zip(*(part.split(work.capacity) for part in (wave.target, wave.left, wave.right)), strict=True)
 
 
 def _write_positions(work: _Workspace, positions: Tensor, generators: Tensor, out: Tensor) -> None:
@@ -293,14 +302,18 @@ def _sum_positions(work: _Workspace, positions: Tensor, gradient: Tensor, out: T
 
 @contextmanager
 def _full_precision(device: torch.device) -> Iterator[None]:
-    """Keep products from running in half precision, TF32 or bfloat16, which leave a far position no digits."""
-    before = torch.get_float32_matmul_precision()
+    """Keep products from running in half precision, TF32 or bfloat16, which leave a far position no digits.
+
+    The setting is one for the whole process.
+    """
+    backends: list[Any] = [getattr(backend, "matmul", None) for backend in (torch.backends.cuda, torch.backends.mkldnn)]
+    settings = [(backend, getattr(backend, "fp32_precision", "none")) for backend in backends]
+    lowered = [(backend, setting) for backend, setting in settings if setting not in ("ieee", "none")]
     with torch.autocast(device.type, enabled=False):
-        if before == "highest":
-            yield
-            return
-        torch.set_float32_matmul_precision("highest")
         try:
+            for backend, _ in lowered:
+                backend.fp32_precision = "ieee"
             yield
         finally:
-            torch.set_float32_matmul_precision(before)
+            for backend, before in lowered:
+                backend.fp32_precision = before

@@ -167,7 +167,7 @@ def _define_rotation(name: str, forward: Callable[..., Any], backward: Callable[
 def _dense_pairs(x: Tensor) -> Tensor:
     """Return `x` so that the elements of a row are neighbours, and rows begin at even places."""
     even = x.storage_offset() % 2 == 0 and all(stride % 2 == 0 for stride in x.stride()[:-1])
-    return x if x.stride(-1) == 1 and even else x.contiguous()
+    return x if x.stride(-1) == 1 and even else x.clone(memory_format=torch.contiguous_format)
 
 
 rotate_operator = _define_rotation("rotate", apply_kernels.rotate_forward, apply_kernels.rotate_backward)

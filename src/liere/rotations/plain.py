@@ -7,7 +7,7 @@ from torch import Tensor
 
 from liere.rotations.polynomial import POLYNOMIALS, evaluate_plainly
 from liere.rotations.scaling import levels, max_level, skew_norm
-from liere.tracing import values_are_visible
+from liere.tracing import values_are_visible, without_autocast
 
 __all__ = ["exp_plainly", "rotate_plainly"]
 
@@ -20,7 +20,7 @@ def exp_plainly(X: Tensor) -> Tensor:
     """
     p = POLYNOMIALS[X.dtype]
     own = levels(skew_norm(X), p)[..., None, None]
-    most = max_level(X.dtype)
+    most = max_level(X.shape[-1], X.dtype)
     if values_are_visible(own):
         most = int(own.max()) if own.numel() else 0
     R = evaluate_plainly(X * torch.exp2(-own), p) + torch.eye(X.shape[-1], dtype=X.dtype, device=X.device)
@@ -36,7 +36,8 @@ def rotate_plainly(x: Tensor, rotations: Tensor, num_prefix_tokens: int) -> Tens
     vectors, rest = body[..., : blocks * size].unflatten(-1, (blocks, size)), body[..., blocks * size :]
     # As many axes as the vectors have: runtimes of exported graphs want to see them.
     rotations = rotations[(None,) * (vectors.ndim - rotations.ndim + 1)]
-    rotated = torch.einsum("...ij,...j->...i", rotations, vectors).flatten(-2).to(x.dtype)
+    with without_autocast(x.device):  # rotations keep the type of what they rotate
+        rotated = torch.einsum("...ij,...j->...i", rotations, vectors).flatten(-2)
     if rest.shape[-1]:
         rotated = torch.cat([rotated, rest], dim=-1)
     return torch.cat([prefix, rotated], dim=-2) if num_prefix_tokens else rotated

@@ -14,11 +14,21 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["Rays", "find_rays"]
+__all__ = ["Rays", "Wave", "find_rays"]
 
 # Looking for rays takes a moment, once for each set of positions, and more positions are rarely a grid.
-MAX_POSITIONS = 20_000
+MAX_POSITIONS = 4096
 RECENT = 8
+
+
+class Wave(NamedTuple):
+    """`R[target] = R[left] R[right]`, where no position is twice a target, left or right."""
+
+    target: Tensor
+    left: Tensor
+    right: Tensor
+    multiple: Tensor
+    """Which multiple the target is of its root."""
 
 
 class Rays(NamedTuple):
@@ -26,8 +36,21 @@ class Rays(NamedTuple):
 
     roots: Tensor
     """Positions whose rotations are to be computed."""
-    waves: list[tuple[Tensor, Tensor, Tensor]]
-    """`R[target] = R[left] R[right]`, wave by wave; within a wave no position is twice a target, left or right."""
+    waves: list[Wave]
+    """What follows, one wave after the other."""
+
+    def for_levels(self, levels: Tensor) -> Rays:
+        """Return the rays that are worth following, given how often each position is to be squared.
+
+        Multiplying adds up the rounding of as many rotations as the multiple says. That is what squaring does as well,
+        unless the root turns by less than a radian or so: such rotations are better computed.
+        """
+        waves, roots = [], [self.roots]
+        for wave in self.waves:
+            good = 1.25 * torch.exp2(levels[wave.target]) >= wave.multiple
+            waves.append(Wave(*(part[good] for part in wave)))
+            roots.append(wave.target[~good])
+        return Rays(torch.cat(roots), waves)
 
 
 _recent: list[tuple[Tensor, Rays | None]] = []
@@ -41,15 +64,18 @@ def find_rays(positions: Tensor) -> Rays | None:
 
     Example:
         >>> rays = find_rays(torch.tensor([[0.0], [1.0], [2.0], [3.0]]))
-        >>> rays.roots, rays.waves[0]
-        (tensor([0, 1]), (tensor([2]), tensor([1]), tensor([1])))
+        >>> rays.roots, rays.waves[0].target, rays.waves[0].left
+        (tensor([0, 1]), tensor([2]), tensor([1]))
     """
+    if positions.shape[0] > MAX_POSITIONS:
+        return None
     with _lock:
         for index, (known, rays) in enumerate(_recent):
             if known.dtype == positions.dtype and torch.equal(known, positions):
                 _recent.insert(0, _recent.pop(index))
                 return rays
-        rays = _find(positions) if positions.shape[0] <= MAX_POSITIONS else None
+    rays = _find(positions)
+    with _lock:
         _recent.insert(0, (positions.detach().clone(), rays))
         del _recent[RECENT:]
     return rays
@@ -63,7 +89,7 @@ def _find(positions: Tensor) -> Rays | None:
     for index, (p, length) in enumerate(zip(points, lengths, strict=True)):
         if length > 0 and math.isfinite(length):
             directions[tuple(round(c / length, 4) for c in p)].append(index)
-    waves: dict[tuple[int, int], list[tuple[int, int, int]]] = defaultdict(list)
+    waves: dict[tuple[int, int], list[tuple[int, int, int, int]]] = defaultdict(list)
     for ray in directions.values():
         ray.sort(key=lengths.__getitem__)
         root, found = ray[0], {1: ray[0]}
@@ -75,11 +101,10 @@ def _find(positions: Tensor) -> Rays | None:
             )
             if exact and multiple not in found and more in found and less in found:
                 found[multiple] = index
-                waves[(multiple - 1).bit_length(), multiple % 2].append((index, found[more], found[less]))
+                waves[(multiple - 1).bit_length(), multiple % 2].append((index, found[more], found[less], multiple))
     if not waves:
         return None
-    derived = {target for wave in waves.values() for target, _, _ in wave}
+    derived = {target for wave in waves.values() for target, *_ in wave}
     roots = torch.tensor([index for index in range(len(points)) if index not in derived])
     ordered = [waves[wave] for wave in sorted(waves)]
-    columns = [[torch.tensor(column) for column in zip(*wave, strict=True)] for wave in ordered]
-    return Rays(roots, [(target, left, right) for target, left, right in columns])
+    return Rays(roots, [Wave(*map(torch.tensor, zip(*wave, strict=True))) for wave in ordered])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -14,7 +15,7 @@ __all__ = [
     "MAX_NORM",
     "Chunk",
     "Segment",
-    "check_norm",
+    "check_norms",
     "cut_chunks",
     "level",
     "levels",
@@ -24,7 +25,7 @@ __all__ = [
 ]
 
 MAX_NORM = 2.0**20
-"""Larger matrices are refused. Where norms cannot be looked at (tracing), this is the ceiling."""
+"""Matrices of a larger spectral norm are refused. Where norms cannot be looked at (tracing), this is the ceiling."""
 
 
 def skew_norm(X: Tensor) -> Tensor:
@@ -39,19 +40,28 @@ def level(norm: float, p: Polynomial) -> int:
 
 def levels(norms: Tensor, p: Polynomial) -> Tensor:
     """Return the number of squarings that each norm asks for, as floating-point numbers; none for NaN."""
-    return torch.log2(norms / p.radius).ceil().nan_to_num(nan=0.0).clamp(0, max_level(norms.dtype))
+    return torch.log2(norms / p.radius).ceil().nan_to_num(nan=0.0).clamp(min=0)
 
 
-def max_level(dtype: torch.dtype) -> int:
-    """Return the number of squarings at the ceiling."""
-    return level(MAX_NORM, POLYNOMIALS[dtype])
+def max_level(size: int, dtype: torch.dtype) -> int:
+    """Return the number of squarings at the ceiling, for matrices of this size whose planes all turn alike."""
+    return level(MAX_NORM * max(1.0, math.sqrt(size / 2)), POLYNOMIALS[dtype])
 
 
-def check_norm(norm: float) -> None:
-    """Raise `ValueError` for a norm beyond the ceiling."""
-    if norm > MAX_NORM:
+def check_norms(bounds: Tensor, matrices: Callable[[Tensor], Tensor]) -> None:
+    """Raise `ValueError` for a spectral norm beyond the ceiling.
+
+    Args:
+        bounds: Bounds of the norms. Only where they are too large, the norms themselves are looked at.
+        matrices: Returns the skew matrices of a mask.
+    """
+    large = bounds > MAX_NORM
+    if not large.any():
+        return
+    norm = torch.linalg.matrix_norm(matrices(large).detach().double().nan_to_num(posinf=1e300, neginf=-1e300), ord=2)
+    if norm.max() > MAX_NORM:
         raise ValueError(
-            f"X has norm {norm:.3g}, but beyond {MAX_NORM:.3g} a rotation has no digits left: "
+            f"X has norm {norm.max().item():.3g}, but beyond {MAX_NORM:.3g} a rotation has no digits left: "
             "use smaller positions or generators (init_scale)"
         )
 
