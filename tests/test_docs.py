@@ -95,3 +95,19 @@ def test_bench_tables_are_those_of_the_committed_results(question):
     assert not record["quick"]
     for content in make_tables(record):
         assert "\n".join(table(content.header, content.rows)) in page
+
+
+def test_the_costs_in_the_readme_are_those_of_the_committed_results():
+    record = json.loads((ROOT / "docs" / "results" / "bench_step.json").read_text())
+    names = {
+        "rope_mixed": "RoPE-Mixed",
+        "liere8": "LieRE_8",
+        "liere64": "LieRE_64 (dense)",
+        "timm absolute": "timm's ViT, absolute",
+        "timm rope_mixed": "timm's ViT, RoPE-Mixed",
+    }
+    for model, name in names.items():
+        rows = [row for row in record["rows"] if row["model"] == model]
+        assert [row["image_size"] for row in rows] == [32, 224]
+        ratios = [f"{row[part]['ratio']['median']:.2f}" for row in rows for part in ("train", "inference")]
+        assert f"| {name} | {' | '.join(ratios)} |" in (ROOT / "README.md").read_text()

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from liere import grid_positions
+from liere import PositionEncoding, grid_positions
 from liere.vit import DropPath, grid_shape
 from tests.models import ENCODINGS, ROTARY, small_model
 from tests.numerics import assert_close
@@ -242,3 +242,13 @@ def test_grid_shape():
 def test_inputs_that_do_not_fit_are_refused(shape, message):
     with pytest.raises(ValueError, match=message):
         small_model()(torch.zeros(shape))
+
+
+@pytest.mark.usefixtures("no_shape_checks")
+def test_rotations_of_an_encoding_of_ones_own_have_to_fit():
+    class Wrong(PositionEncoding):
+        def layer_rotations(self, positions, depth):
+            yield from itertools.repeat(torch.eye(4).expand(2, 9, 6, 4, 4), depth)
+
+    with pytest.raises(ValueError, match=r"x has 17 tokens, num_prefix_tokens=1 of them .* there are 9 positions"):
+        small_model(Wrong())(torch.randn(1, 3, 16, 16))

@@ -52,10 +52,11 @@ def rotate_together(
     rotations: Float[Tensor, "*#batch #heads positions blocks b b"],
     num_prefix_tokens: int = 0,
 ) -> list[Float[Tensor, "*batch heads tokens head_dim"]]:
-    """Rotate tensors of one shape, such as queries and keys, in one go. The shapes are taken to fit.
+    """Rotate tensors of one shape, such as queries and keys, in one go.
 
     The matrices are taken to be rotations: of 2x2 ones only the first column is read, and receives the gradient.
     """
+    check_shapes(xs[0], rotations, num_prefix_tokens)
     x, rotations = xs[0], rotations.to(xs[0].dtype)
     if kernels_may_run(*xs, rotations):
         if rotations.shape[-1] == 2 and x.shape[-1] % 2 == 0 and x.dtype in (torch.float32, torch.float64):

@@ -123,7 +123,7 @@ class _Workspace:
 
     def __init__(self, like: Tensor, each: int = 1) -> None:
         self.size, self.each, self.device = like.shape[-1], each, like.device
-        self.layout: type[Layout] = layout_for(self.size, like.device)
+        self.layout: Layout = layout_for(self.size, like.device)
         chunk = COLUMNS_CHUNK if self.layout is Columns else ROWS_CHUNK
         chunk = chunk if like.device.type == "cpu" else OTHER_DEVICE_CHUNK
         self.capacity = max(1, chunk // max(1, each * self.size**2 * like.element_size()))

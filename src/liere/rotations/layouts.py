@@ -12,56 +12,15 @@ from torch import Tensor
 
 __all__ = ["COLUMNS_UP_TO", "Columns", "Layout", "Rows", "layout_for"]
 
-# Block sizes up to this one are multiplied elementwise on CPU; measured by `liere bench rotations`.
 COLUMNS_UP_TO = 9
+"""Largest block that is multiplied elementwise on CPU; from about here on `torch.bmm` is faster."""
 
 
-class Layout:
-    """How `n` matrices are stored, and what can be done with them in place. All results go to given buffers."""
-
-    axis: int
-    """Which axis counts the matrices."""
-
-    @staticmethod
-    def shape(count: int, size: int) -> tuple[int, int, int]:
-        """Return the shape of a buffer."""
-        raise NotImplementedError
-
-    @staticmethod
-    def view(rows: Tensor) -> Tensor:
-        """Return matrices `[n, b, b]` as this layout sees them."""
-        raise NotImplementedError
-
-    @staticmethod
-    def rows(matrices: Tensor) -> Tensor:
-        """Return a view `[n, b, b]` of matrices in this layout."""
-        raise NotImplementedError
-
-    @staticmethod
-    def transpose(matrices: Tensor) -> Tensor:
-        """Return a view of the transposed matrices."""
-        raise NotImplementedError
-
-    @staticmethod
-    def diagonal(matrices: Tensor) -> Tensor:
-        """Return a view of the diagonals."""
-        raise NotImplementedError
-
-    @staticmethod
-    def product(a: Tensor, b: Tensor, *, out: Tensor) -> Tensor:
-        """Write `a @ b`."""
-        raise NotImplementedError
-
-    @staticmethod
-    def add_product(out: Tensor, a: Tensor, b: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-        """Write `beta out + alpha a @ b`."""
-        raise NotImplementedError
-
-
-class Rows(Layout):
+class Rows:
     """`[n, b, b]`, for the library's batched product."""
 
     axis = 0
+    """Which axis counts the matrices."""
 
     @staticmethod
     def shape(count: int, size: int) -> tuple[int, int, int]:
@@ -70,12 +29,12 @@ class Rows(Layout):
 
     @staticmethod
     def view(rows: Tensor) -> Tensor:
-        """Return them as they are."""
+        """Return matrices `[n, b, b]` in this layout: as they are."""
         return rows
 
     @staticmethod
     def rows(matrices: Tensor) -> Tensor:
-        """Return them as they are."""
+        """Return matrices of this layout as `[n, b, b]`."""
         return matrices
 
     @staticmethod
@@ -90,19 +49,20 @@ class Rows(Layout):
 
     @staticmethod
     def product(a: Tensor, b: Tensor, *, out: Tensor) -> Tensor:
-        """One batched product."""
+        """Write `a @ b`: one batched product."""
         return torch.bmm(a, b, out=out)
 
     @staticmethod
     def add_product(out: Tensor, a: Tensor, b: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-        """One batched product that accumulates."""
+        """Write `beta out + alpha a @ b`: one batched product."""
         return out.baddbmm_(a, b, beta=beta, alpha=alpha)
 
 
-class Columns(Layout):
+class Columns:
     """`[b, b, n]`, multiplied elementwise along the batch."""
 
     axis = 2
+    """Which axis counts the matrices."""
 
     @staticmethod
     def shape(count: int, size: int) -> tuple[int, int, int]:
@@ -111,12 +71,12 @@ class Columns(Layout):
 
     @staticmethod
     def view(rows: Tensor) -> Tensor:
-        """Move the batch to the end."""
+        """Return matrices `[n, b, b]` in this layout: the batch at the end."""
         return rows.permute(1, 2, 0)
 
     @staticmethod
     def rows(matrices: Tensor) -> Tensor:
-        """Move the batch to the front."""
+        """Return matrices of this layout as `[n, b, b]`."""
         return matrices.permute(2, 0, 1)
 
     @staticmethod
@@ -131,7 +91,7 @@ class Columns(Layout):
 
     @staticmethod
     def product(a: Tensor, b: Tensor, *, out: Tensor) -> Tensor:
-        """Sum over the inner index of elementwise products."""
+        """Write `a @ b`: a sum of elementwise products."""
         terms = zip(a[:, None].unbind(2), b.unbind(0), strict=True)
         torch.mul(*next(terms), out=out)
         for column, row in terms:
@@ -140,7 +100,7 @@ class Columns(Layout):
 
     @staticmethod
     def add_product(out: Tensor, a: Tensor, b: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-        """Add the same sum to what is there."""
+        """Write `beta out + alpha a @ b`: a sum of elementwise products."""
         if beta != 1:
             out.mul_(beta)
         for column, row in zip(a[:, None].unbind(2), b.unbind(0), strict=True):
@@ -148,6 +108,10 @@ class Columns(Layout):
         return out
 
 
-def layout_for(size: int, device: torch.device) -> type[Layout]:
+Layout = type[Rows] | type[Columns]
+"""How a batch of matrices is stored, and what can be done with it; all results go to given buffers."""
+
+
+def layout_for(size: int, device: torch.device) -> Layout:
     """Return the layout in which products of this size are faster."""
     return Columns if size <= COLUMNS_UP_TO and device.type == "cpu" else Rows

@@ -119,7 +119,7 @@ def evaluate_plainly(A: Tensor, p: Polynomial) -> Tensor:
     return p.e1 * A + p.e2 * A2 + p.e3 * B + L @ Q
 
 
-def evaluate(layout: type[Layout], w: Powers, p: Polynomial, out: Tensor) -> Tensor:
+def evaluate(layout: Layout, w: Powers, p: Polynomial, out: Tensor) -> Tensor:
     """Write `exp(A) - I` into `out`, given `w.A`; the other buffers of `w` are filled on the way."""
     layout.product(w.A, w.A, out=w.A2)
     torch.add(w.A, w.A2, alpha=p.b2 / p.b1, out=w.B)
@@ -132,7 +132,7 @@ def evaluate(layout: type[Layout], w: Powers, p: Polynomial, out: Tensor) -> Ten
     return layout.add_product(out, w.L, w.Q, beta=p.e2)
 
 
-def pull_back(layout: type[Layout], w: Powers, p: Polynomial, G: Tensor, buffers: list[Tensor]) -> Tensor:
+def pull_back(layout: Layout, w: Powers, p: Polynomial, G: Tensor, buffers: list[Tensor]) -> Tensor:
     """Return the gradient with respect to `w.A` of `<G, exp(A) - I>`, in one of four buffers."""
     dL, dQ, dB, dA2 = buffers
     transpose = layout.transpose
