@@ -7,11 +7,23 @@ import sys
 from collections.abc import Sequence
 
 from liere import __version__
-from liere.commands import bench, demo, flops, inspect_command
+from liere.commands import bench, compare, data, demo, eval_command, flops, inspect_command, report, train
+from liere.commands.output import warn
+from liere.errors import suggest
 
-__all__ = ["main", "make_parser"]
+__all__ = ["main", "make_parser", "parse_arguments"]
 
-COMMANDS = {"demo": demo, "bench": bench, "flops": flops, "inspect": inspect_command}
+COMMANDS = {
+    "demo": demo,
+    "data": data,
+    "train": train,
+    "eval": eval_command,
+    "compare": compare,
+    "report": report,
+    "bench": bench,
+    "flops": flops,
+    "inspect": inspect_command,
+}
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -25,21 +37,31 @@ def make_parser() -> argparse.ArgumentParser:
     for name, module in COMMANDS.items():
         command = commands.add_parser(name, help=module.HELP, description=module.HELP)
         module.add_arguments(command)
-        command.set_defaults(run=module.run)
+        command.set_defaults(run=module.run, parser=command)
     return parser
+
+
+def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the arguments of a command; what is wrong with them is told, and exit code 2."""
+    parser = make_parser()
+    args, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        known = args.parser._option_string_actions
+        hint = f": {suggest(unknown[0].partition('=')[0], known)}" if unknown[0].startswith("--") else ""
+        parser.exit(2, f"liere: error: unknown argument {unknown[0]}{hint}\n")
+    return args
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0, or 2 after a message that says what was wrong with the input."""
-    args = make_parser().parse_args(arguments)
+    args = parse_arguments(arguments)
     try:
-        args.run(args)
-    except (ImportError, OSError, TypeError, ValueError) as error:
+        return args.run(args) or 0
+    except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
         if args.traceback:
             raise
-        sys.stderr.write(f"liere: error: {error}\n")
+        warn(f"liere: error: {error}")
         return 2
-    return 0
 
 
 if __name__ == "__main__":

@@ -96,6 +96,14 @@ class Attention(nn.Module):
         self, x: Float[Tensor, "batch tokens dim"], rotations: Rotations, num_prefix_tokens: int
     ) -> Float[Tensor, "batch tokens dim"]:
         """Attend, after rotating the queries and keys of all but the prefix tokens."""
+        q, k, v = self.queries_keys_values(x, rotations, num_prefix_tokens)
+        x = F.scaled_dot_product_attention(q, k, v, dropout_p=self.attn_dropout if self.training else 0.0)
+        return self.dropout(self.projection(x.transpose(1, 2).flatten(2)))
+
+    def queries_keys_values(
+        self, x: Float[Tensor, "batch tokens dim"], rotations: Rotations, num_prefix_tokens: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return rotated queries, rotated keys and values, `[batch, heads, tokens, head_dim]`."""
         # Unbinding before transposing lets the gradients of q, k and v meet in the layout of the projection.
         q, k, v = (part.transpose(1, 2) for part in self.qkv(x).unflatten(-1, (3, self.heads, -1)).unbind(2))
         q, k = self.q_norm(q), self.k_norm(k)
@@ -105,8 +113,7 @@ class Attention(nn.Module):
             )
         elif rotations is not None:
             q, k = rotate_together([q, k], rotations, num_prefix_tokens)
-        x = F.scaled_dot_product_attention(q, k, v, dropout_p=self.attn_dropout if self.training else 0.0)
-        return self.dropout(self.projection(x.transpose(1, 2).flatten(2)))
+        return q, k, v
 
 
 def _rotate_anew(q: Tensor, k: Tensor, rotations: Callable[[], Tensor], num_prefix_tokens: int) -> list[Tensor]:

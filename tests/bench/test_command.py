@@ -9,9 +9,9 @@ import torch
 
 import liere
 from liere.bench import memory, rotations, scaling, step
-from liere.bench.record import machine, versions
 from liere.cli import main, make_parser
 from liere.commands.output import show_progress
+from liere.machine import machine, versions
 
 TINY = {"size": "vit_tiny", "depth": 1, "image_size": 8, "patch_size": 4, "num_classes": 3}
 

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
-import platform
-import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from liere import __version__
 from liere.bench.race import Watch, watch_nothing
+from liere.machine import machine, versions
 
-__all__ = [
-    "Answer",
-    "Settings",
-    "group_rows",
-    "machine",
-    "make_record",
-    "prepare_folder",
-    "system_load",
-    "versions",
-    "write_record",
-]
+__all__ = ["Answer", "Settings", "group_rows", "make_record", "system_load", "write_record"]
 
 Row = dict[str, Any]
 
@@ -111,57 +95,6 @@ def group_rows(rows: list[Row], key: str) -> dict[str, list[Row]]:
     return groups
 
 
-def prepare_folder(folder: Path) -> None:
-    """Make a folder and make sure that files can be written to it, before hours are spent.
-
-    Raises:
-        OSError: If that is not so.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        raise OSError(f"--output {folder} cannot be written to ({error.strerror}): choose another folder") from None
-
-
-def machine() -> dict[str, Any]:
-    """Return what this machine is, and how much of it torch uses."""
-    return {
-        "cpu": _cpu_model(),
-        "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-        "memory_gb": _memory_gb(),
-        "system": platform.platform(),
-    }
-
-
 def system_load() -> float | None:
     """Return how many processes were busy in the last minute; None where the system does not tell."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
-
-
-def versions(packages: Sequence[str] = ("torch", "timm")) -> dict[str, str | None]:
-    """Return the versions of Python, liere and packages; None for one that is not installed."""
-    found: dict[str, str | None] = {"python": platform.python_version(), "liere": __version__}
-    for package in packages:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            found[package] = None
-    return found
-
-
-def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
-def _memory_gb() -> float | None:
-    try:
-        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
-    except (AttributeError, OSError, ValueError):
-        return None

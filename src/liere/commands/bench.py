@@ -56,11 +56,12 @@ def run(args: argparse.Namespace) -> None:
     """Measure, and write and print what was found as soon as it is known."""
     if args.question not in (*QUESTIONS, "all"):
         raise ValueError(f"unknown question {args.question!r}: {suggest(args.question, [*QUESTIONS, 'all'])}")
-    from liere.bench.record import prepare_folder, system_load
+    from liere.bench.record import system_load
     from liere.evaluation.figures import require_matplotlib
+    from liere.files import prepare_folder
 
     require_matplotlib()
-    prepare_folder(args.output)
+    prepare_folder(args.output, "--output")
     load, records = system_load(), {}
     with _threads(args.threads):
         for question in QUESTIONS if args.question == "all" else [args.question]:

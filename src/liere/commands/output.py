@@ -5,13 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-__all__ = ["say", "show_progress", "table"]
+__all__ = ["say", "show_progress", "table", "warn"]
 
 
 def say(line: str = "") -> None:
     """Write a line to standard output, at once."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
+
+
+def warn(line: str) -> None:
+    """Write a line to standard error, at once."""
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
 
 
 def show_progress(name: str, done: int, total: int) -> None:

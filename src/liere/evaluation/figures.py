@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["canvas", "encoding_colour", "encoding_label", "require_matplotlib"]
+__all__ = ["canvas", "encoding_colour", "encoding_label", "require_matplotlib", "sheet"]
 
 INK, MUTED, GRID = "#1f2430", "#6b7280", "#e5e7eb"
 COLOURS = {
@@ -57,8 +57,8 @@ def require_matplotlib() -> None:
 
 
 @contextmanager
-def canvas(path: Path, rows: int, columns: int, *, cell: tuple[float, float], **options: Any) -> Iterator[Any]:
-    """Yield a grid of axes, then save the figure to `path`.
+def sheet(rows: int, columns: int, *, cell: tuple[float, float], **options: Any) -> Iterator[Any]:
+    """Yield a figure and its grid of axes, in the style that all pictures share.
 
     Raises:
         ImportError: Where matplotlib is not installed.
@@ -70,5 +70,16 @@ def canvas(path: Path, rows: int, columns: int, *, cell: tuple[float, float], **
     with rc_context(STYLE):
         figure = Figure(figsize=(cell[0] * columns, cell[1] * rows), layout="constrained")
         yield figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+@contextmanager
+def canvas(path: Path, rows: int, columns: int, *, cell: tuple[float, float], **options: Any) -> Iterator[Any]:
+    """Yield a grid of axes, then save the figure to `path`.
+
+    Raises:
+        ImportError: Where matplotlib is not installed.
+    """
+    with sheet(rows, columns, cell=cell, **options) as (figure, axes):
+        yield figure, axes
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150, facecolor="white")

@@ -1,0 +1,161 @@
+"""`liere compare`: several encodings, several seeds, one recipe."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from liere.commands.arguments import positive_number
+from liere.commands.fields import add_fields, given_fields
+from liere.commands.output import say, table
+
+if TYPE_CHECKING:
+    from liere.evaluation.compare import Plan
+    from liere.training.runs import Run
+
+__all__ = ["HELP", "add_arguments", "run", "run_comparison"]
+
+HELP = "train several encodings with several seeds and one recipe, test them, and report"
+PAPER_ENCODINGS = ("absolute", "visionllama", "rope_mixed", "liere8", "liere")
+SECONDS_BETWEEN_LINES = 30.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the recipe, a configuration")
+    parser.add_argument(
+        "--encodings",
+        nargs="+",
+        default=list(PAPER_ENCODINGS),
+        metavar="NAME",
+        help=f"encodings, with options like absolute:init_std=1 (default: {' '.join(PAPER_ENCODINGS)})",
+    )
+    parser.add_argument("--seeds", nargs="+", type=_seed, default=[0, 1, 2], metavar="N", help="(default: 0 1 2)")
+    parser.add_argument(
+        "--sizes", nargs="+", type=positive_number, metavar="N", help="image sizes to test at (default: as trained)"
+    )
+    parser.add_argument("--examples", type=positive_number, metavar="N", help="test examples (default: all)")
+    parser.add_argument("--jobs", type=positive_number, metavar="N", help="processes (default: one a GPU, or a core)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("liere-compare"),
+        metavar="DIR",
+        help="folder of runs and report; what is finished there is not run again (default: ./liere-compare)",
+    )
+    add_fields(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Compare."""
+    from liere.training.config import read_config
+
+    fields = given_fields(args)
+    for name in ("model.encoding", "training.seed", "model.options"):
+        if name in fields:
+            raise ValueError(f"--{name} is what a comparison varies: use --encodings and --seeds instead")
+    from liere.evaluation.compare import make_plan
+
+    plan = make_plan(
+        read_config(args.config),
+        fields,
+        encodings=args.encodings,
+        seeds=args.seeds,
+        sizes=args.sizes,
+        examples=args.examples,
+        folder=args.out,
+        slots=args.jobs,
+        source=str(args.config),
+    )
+    run_comparison(plan)
+
+
+def run_comparison(plan: Plan) -> Path:
+    """Run what is missing of a comparison, show how it goes, write the report, and return its page."""
+    from liere.commands.report import write_and_show
+    from liere.evaluation.compare import run_plan
+    from liere.evaluation.figures import require_matplotlib
+    from liere.files import prepare_folder
+
+    require_matplotlib()
+    prepare_folder(plan.folder, "--out")
+    display = _Display(plan)
+    try:
+        run_plan(plan, watch=display.show, ended=display.add)
+    except KeyboardInterrupt:
+        display.clear()
+        say("stopped; what is finished is kept: run the same command again to go on")
+        sys.exit(130)
+    display.clear()
+    command = "liere " + shlex.join(sys.argv[1:])
+    from liere.training.runs import open_run
+
+    return write_and_show([open_run(planned.folder) for planned in plan.runs], plan.folder, command)
+
+
+class _Display:
+    """A table that grows as runs end, and a line below it that tells how the others are."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.ended = plan, 0
+        self.header = ["encoding", "seed", *(f"{size} px" for size in plan.sizes), "examples to 95 %", "seconds"]
+        self.widths = [max(len(name), 11) for name in self.header]
+        self.last_line = time.monotonic()
+        self.is_terminal = sys.stderr.isatty()
+
+    def add(self, run: Run) -> None:
+        """Show a run that ended."""
+        from liere.evaluation.summary import examples_to_target, name_of
+
+        self.clear()
+        accuracies = {record["size"]: record["accuracy"]["value"] for record in run.evaluations()}
+        reached = examples_to_target(run)
+        row = [
+            name_of(run),
+            str(run.config.training.seed),
+            *(f"{100 * accuracies[size]:.1f} %" for size in self.plan.sizes),
+            "not reached" if reached is None else f"{reached:,}",
+            f"{run.result()['seconds']:.0f}",
+        ]
+        padding = [" " * width for width in self.widths]
+        lines = table(self.header, [padding, row], left=1)
+        for line in [*lines[:2], lines[3]] if self.ended == 0 else lines[3:]:
+            say(line)
+        self.ended += 1
+
+    def show(self, running: list[Run]) -> None:
+        """Tell how the runs at work are."""
+        line = f"{self.ended} of {len(self.plan.runs)} done; " + "; ".join(map(_state, running))
+        if self.is_terminal:
+            self.clear()
+            sys.stderr.write(line[:119])
+            sys.stderr.flush()
+        elif time.monotonic() - self.last_line > SECONDS_BETWEEN_LINES:
+            self.last_line = time.monotonic()
+            sys.stderr.write(line + "\n")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Take the last line away."""
+        if self.is_terminal:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def _state(run: Run) -> str:
+    rows = run.metric_rows()
+    total = run.config.training.steps
+    step = int(rows[-1]["step"]) if rows else 0
+    validations = [row["val_accuracy"] for row in rows if row["val_accuracy"]]
+    accuracy = f", {100 * float(validations[-1]):.0f} % right" if validations else ""
+    return f"{run.folder.name}: " + ("testing" if step >= total else f"{100 * step // total} % trained{accuracy}")
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a seed: write a number like 0")
+    return int(text)

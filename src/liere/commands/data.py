@@ -1,0 +1,59 @@
+"""`liere data`: look at data sets."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from liere.commands.arguments import positive_number
+from liere.commands.output import say
+from liere.errors import suggest
+
+__all__ = ["HELP", "add_arguments", "run"]
+
+HELP = "look at a data set: a sheet of examples with their labels"
+DATA_SETS = ("spatial",)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    preview = actions.add_parser("preview", help="write a contact sheet with labels")
+    preview.add_argument("name", metavar="NAME", help=f"data set: {', '.join(DATA_SETS)}")
+    preview.add_argument("--size", type=positive_number, default=108, metavar="N", help="image size (default: 108)")
+    preview.add_argument("--split", default="train", help="train, val or test (default: train)")
+    preview.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the data set (default: 0)")
+    preview.add_argument("--count", type=positive_number, default=24, metavar="N", help="examples (default: 24)")
+    preview.add_argument(
+        "--distance",
+        type=positive_number,
+        nargs="+",
+        default=[1],
+        metavar="N",
+        help="cells from the Y to its target, or the ends of a range (default: 1)",
+    )
+    preview.add_argument("--distractor-arrows", type=int, default=7, metavar="N", help="(default: 7)")
+    preview.add_argument("--distractor-letters", type=int, default=5, metavar="N", help="(default: 5)")
+    preview.add_argument("--colours", default="black", help="black or random (default: black)")
+    preview.add_argument("--out", type=Path, metavar="FILE", help="picture (default: ./<name>-<split>-<size>.png)")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Draw the sheet."""
+    if args.name not in DATA_SETS:
+        raise ValueError(f"unknown data set {args.name!r}: {suggest(args.name, DATA_SETS)}")
+    from liere.data import SpatialReasoning
+    from liere.evaluation.contact_sheet import draw_contact_sheet
+
+    data = SpatialReasoning(
+        args.size,
+        args.split,
+        args.seed,
+        distance=args.distance[0] if len(args.distance) == 1 else tuple(args.distance),
+        distractor_arrows=args.distractor_arrows,
+        distractor_letters=args.distractor_letters,
+        colours=args.colours,
+    )
+    path = args.out or Path(f"{args.name}-{args.split}-{args.size}.png")
+    draw_contact_sheet(data, min(args.count, len(data)), path)
+    say(f"wrote {path}")

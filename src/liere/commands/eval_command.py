@@ -1,0 +1,51 @@
+"""`liere eval`: test a run, at any resolution."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from liere.commands.arguments import positive_number
+from liere.commands.output import say, warn
+
+__all__ = ["HELP", "add_arguments", "run"]
+
+HELP = "test a finished run at one or several image sizes, with confidence intervals"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    parser.add_argument("run_folder", type=Path, metavar="RUN", help="folder of the run")
+    parser.add_argument(
+        "--sizes", type=positive_number, nargs="+", metavar="N", help="image sizes (default: as trained)"
+    )
+    parser.add_argument("--examples", type=positive_number, metavar="N", help="test examples (default: all)")
+    parser.add_argument("--batch-size", type=positive_number, default=100, metavar="N", help="(default: 100)")
+    parser.add_argument("--best", action="store_true", help="weights of the best validation, not the final ones")
+    parser.add_argument("--devices", type=positive_number, metavar="N", help="devices; with cpu: processes")
+    parser.add_argument("--accelerator", metavar="X", help="cpu, gpu or auto (default: as trained)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of sentences")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Evaluate, print and write."""
+    from liere.training.runs import open_run
+
+    given = {"hardware.devices": args.devices, "hardware.accelerator": args.accelerator}
+    run = open_run(args.run_folder, {name: str(value) for name, value in given.items() if value is not None})
+    run.result()  # whether it is finished is told before the long import
+    for size in args.sizes or ():
+        run.config.data.load("test", size=size)
+    from liere.evaluation.evaluate import evaluate
+
+    records = evaluate(
+        run,
+        args.sizes or [run.config.data.size],
+        examples=args.examples,
+        batch_size=args.batch_size,
+        best=args.best,
+        say=warn if args.json else say,
+    )
+    if args.json and records:
+        say(json.dumps(records, indent=1))

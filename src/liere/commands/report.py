@@ -1,0 +1,62 @@
+"""`liere report`: what runs found, as a page."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from liere.commands.output import say, table
+
+if TYPE_CHECKING:
+    from liere.training.runs import Run
+
+__all__ = ["HELP", "add_arguments", "run", "write_and_show"]
+
+HELP = "make a page, Markdown and JSON of finished, evaluated runs"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    parser.add_argument(
+        "runs", nargs="+", type=Path, metavar="RUN", help="folders of runs, or of comparisons with all their runs"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("liere-report"), metavar="DIR", help="folder (default: ./liere-report)"
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Report."""
+    from liere.evaluation.summary import find_runs
+    from liere.files import prepare_folder
+
+    runs = find_runs(args.runs)
+    prepare_folder(args.out, "--out")
+    write_and_show(runs, args.out, "liere " + shlex.join(sys.argv[1:]))
+
+
+def write_and_show(runs: Sequence[Run], folder: Path, command: str) -> Path:
+    """Write the report of runs to a folder, print its table and its finding, and return its page."""
+    from liere.evaluation.report import write_report
+    from liere.evaluation.report.finding import finding
+    from liere.evaluation.report.tables import result_table
+    from liere.evaluation.summary import summarise
+    from liere.evaluation.task_pictures import make_pictures
+
+    comparison = summarise(runs, command=command, root=folder)
+    sizes = [comparison["train_size"], max(comparison["sizes"])]
+    page = write_report(comparison, make_pictures(runs, sizes), folder)
+    content = result_table(comparison)
+    say()
+    for line in table(content.header, content.texts):
+        say(line)
+    for note in content.notes:
+        say(note)
+    say()
+    say(finding(comparison))
+    say(f"report: {page}")
+    return page

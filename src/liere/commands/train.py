@@ -1,0 +1,127 @@
+"""`liere train`: train a model, and go on after whatever happened."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from liere.commands.arguments import positive_number
+from liere.commands.fields import add_fields, given_fields
+from liere.commands.output import say, warn
+
+if TYPE_CHECKING:
+    from liere.training.config import RunConfig
+    from liere.training.cost import Cost
+    from liere.training.runs import Run
+
+__all__ = ["HELP", "add_arguments", "run"]
+
+HELP = "train a model from a configuration, or go on with a run"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration, like those in experiments/")
+    parser.add_argument(
+        "--out", type=Path, metavar="RUN", help="folder of the new run (default: ./runs/<configuration>-seed<seed>)"
+    )
+    parser.add_argument("--resume", type=Path, metavar="RUN", help="go on with the run in this folder")
+    parser.add_argument("--steps", type=positive_number, metavar="N", help="take at most N steps now; resume to go on")
+    parser.add_argument("--dry-run", action="store_true", help="check everything, say what it would cost, and stop")
+    add_fields(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train; return 0, or what a shell returns for the signal that ended it early."""
+    fields = given_fields(args)
+    if (args.config is None) == (args.resume is None):
+        raise ValueError("give either --config FILE for a new run or --resume RUN to go on with one")
+    if args.resume is not None:
+        return _resume(args, fields)
+    from liere.training.config import parse_config, read_config
+    from liere.training.runs import create_run
+
+    config = parse_config(read_config(args.config), fields, source=str(args.config))
+    folder = args.out or Path("runs") / f"{args.config.stem}-seed{config.training.seed}"
+    cost = _check(config, folder)
+    if args.dry_run:
+        return 0
+    if _is_first_process():
+        _check_space(folder.parent, cost)
+        return _train(create_run(folder, config), args)
+    from liere.training.runs import open_run
+
+    return _train(open_run(folder), args)
+
+
+def _resume(args: argparse.Namespace, fields: dict[str, str]) -> int:
+    from liere.training.runs import open_run
+
+    if args.out is not None:
+        raise ValueError(f"--out {args.out} goes with a new run, but --resume has its folder already: leave it out")
+    run = open_run(args.resume, fields)
+    if run.is_finished:
+        say(f"{run.folder} is finished: its weights are in {run.final_weights}")
+        return 0
+    cost = _check(run.config, run.folder)
+    if args.dry_run:
+        return 0
+    if _is_first_process():
+        _check_space(run.folder, cost)
+    return _train(run, args)
+
+
+def _check(config: RunConfig, folder: Path) -> Cost:
+    """Build everything once, so that what does not fit is told now, and say what the run will cost."""
+    from liere.training.cost import estimate_cost
+    from liere.training.model import build_model
+
+    for split in ("train", "val", "test"):
+        config.data.load(split)
+    cost = estimate_cost(config, build_model(config))
+    if _is_first_process():
+        examples = config.training.steps * config.training.batch_size
+        say(f"{folder.name}: {config.model.encoding}, {examples:,} examples in {config.training.steps:,} steps")
+        say(f"{folder.name}: {cost}")
+    return cost
+
+
+def _train(run: Run, args: argparse.Namespace) -> int:
+    from liere.training.fit import train
+    from liere.training.survival import StoppedError, StopRequest
+
+    request = StopRequest(further_steps=args.steps)
+    try:
+        result = train(run, say=warn, request=request)
+    except StoppedError as stop:
+        if _is_first_process():
+            say(f"{run.folder.name}: stopped {stop}; go on with: liere train --resume {run.folder}")
+        return 0 if request.signal is None else 128 + request.signal
+    if _is_first_process():
+        say(
+            f"{run.folder.name}: finished after {result['examples']:,} examples and {result['seconds']:.0f} s, "
+            f"best validation accuracy {100 * result['best']['accuracy']:.1f} %"
+        )
+        say(f"evaluate it with: liere eval {run.folder}")
+    return 0
+
+
+def _check_space(folder: Path, cost: Cost) -> None:
+    """Make sure that checkpoints will fit: three for a moment, each of weights and two averages, and weights twice."""
+    while not folder.exists():
+        folder = folder.parent
+    needed = 4 * cost.parameters * (3 * 3 + 2)
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise OSError(
+            f"{folder} has {free / 1e6:,.0f} MB free, but checkpoints need {needed / 1e6:,.0f} MB: "
+            "free some space or choose another folder with --out"
+        )
+
+
+def _is_first_process() -> bool:
+    """Return whether this is the process that was started by hand, not one of a distributed run's others."""
+    return all(os.environ.get(name, "0") == "0" for name in ("LOCAL_RANK", "NODE_RANK", "RANK", "SLURM_PROCID"))

@@ -1,0 +1,5 @@
+"""Data sets, one a file."""
+
+from liere.data.spatial import SpatialReasoning
+
+__all__ = ["SpatialReasoning"]

@@ -1,0 +1,199 @@
+"""Several encodings, several seeds, one recipe: which runs there are, and how they are made."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+from liere.training.config import RunConfig, parse_config
+from liere.training.model import build_model
+from liere.training.parallel import Job, run_jobs
+from liere.training.runs import Run, create_run, open_run
+
+__all__ = ["Plan", "PlannedRun", "make_plan", "parse_encoding", "run_plan"]
+
+LOCK_PATIENCE = 30.0  # seconds: the processes of a comparison that was killed need a step to notice
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run of a comparison."""
+
+    folder: Path
+    config: RunConfig
+
+    def is_done(self, sizes: Sequence[int], examples: int | None) -> bool:
+        """Return whether it is trained, and evaluated at these sizes."""
+        if not (self.folder / "config.yaml").exists():
+            return False
+        run = open_run(self.folder)
+        wanted = {size: len(run.config.data.load("test", length=examples)) for size in sizes}
+        found = {record["size"]: record["examples"] for record in run.evaluations() if record["weights"] == "final"}
+        return run.is_finished and wanted.items() <= found.items()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A comparison.
+
+    Attributes:
+        folder: Where it is kept; its runs are in `runs/`.
+        runs: What to train and evaluate.
+        sizes: Image sizes to evaluate at.
+        examples: Test examples; None for all.
+        slots: Processes at a time.
+    """
+
+    folder: Path
+    runs: list[PlannedRun]
+    sizes: list[int]
+    examples: int | None
+    slots: int
+
+
+def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:
+    """Read an encoding with options.
+
+    Example:
+        >>> parse_encoding("liere8"), parse_encoding("absolute:init_std=1")
+        (('liere8', {}), ('absolute', {'init_std': 1}))
+    """
+    name, colon, rest = text.partition(":")
+    options = {}
+    for part in rest.split(",") if colon else ():
+        option, equals, value = part.partition("=")
+        if not equals or not option:
+            raise ValueError(f"encoding {text!r} has an option without a value: write absolute:init_std=1,other=2")
+        options[option] = yaml.safe_load(value)
+    return name, options
+
+
+def make_plan(
+    content: dict[str, Any],
+    overrides: dict[str, str],
+    *,
+    encodings: Sequence[str],
+    seeds: Sequence[int],
+    sizes: Sequence[int] | None,
+    examples: int | None,
+    folder: Path,
+    slots: int | None,
+    source: str = "",
+) -> Plan:
+    """Say what a comparison will run, with everything checked.
+
+    Args:
+        content: The recipe, as `read_config` returns it.
+        overrides: Fields that are to be other than in the recipe.
+        encodings: What to compare, as `parse_encoding` reads it.
+        seeds: Seeds of every encoding.
+        sizes: Image sizes to evaluate at; None for the size in training.
+        examples: Test examples; None for all.
+        folder: Where to keep it.
+        slots: Processes at a time; None for one a GPU, or else one a core.
+        source: Where the recipe came from, for messages.
+
+    Raises:
+        ValueError: If something does not fit, or the folder holds runs of another recipe.
+    """
+    wanted = [(name, parse_encoding(name), seed) for name in dict.fromkeys(encodings) for seed in dict.fromkeys(seeds)]
+    if not wanted:
+        raise ValueError("a comparison needs at least one encoding and one seed")
+    slots = min(slots or torch.cuda.device_count() or os.cpu_count() or 1, len(wanted))
+    threads = max((os.cpu_count() or 1) // slots, 1)
+    runs = []
+    for name, (encoding, options), seed in wanted:
+        fields = overrides | {"model.encoding": encoding, "training.seed": str(seed)}
+        fields |= {"model.options": yaml.safe_dump(options)} if options else {}
+        fields.setdefault("hardware.threads", str(threads))
+        config = parse_config(content, fields, source)
+        build_model(config)
+        for size in sizes or ():
+            config.data.load("test", size=size, length=examples)
+        run = PlannedRun(folder / "runs" / f"{_file_name(name)}-seed{seed}", config)
+        _check_recipe(run)
+        runs.append(run)
+    return Plan(folder, runs, list(sizes or [runs[0].config.data.size]), examples, slots)
+
+
+def run_plan(plan: Plan, *, watch: Callable[[list[Run]], None], ended: Callable[[Run], None]) -> None:
+    """Train and evaluate what is missing.
+
+    Args:
+        plan: The comparison.
+        watch: Told a few times a second which runs are at work.
+        ended: Told of each run that is done, those that were done before first.
+
+    Raises:
+        RuntimeError: If some runs failed; the others are done.
+    """
+    missing: dict[str, PlannedRun] = {}
+    for planned in plan.runs:
+        if planned.is_done(plan.sizes, plan.examples):
+            ended(open_run(planned.folder))
+        else:
+            missing[planned.folder.name] = planned
+    jobs = [
+        Job(name, _train_and_evaluate, (planned, plan.sizes, plan.examples), _log_file(planned))
+        for name, planned in missing.items()
+    ]
+    failed: list[str] = []
+
+    def note_end(job: Job, code: int) -> None:
+        if code:
+            failed.append(f"{job.name} (exit code {code}, see {job.log})")
+        else:
+            ended(open_run(missing[job.name].folder))
+
+    def note_progress(running: list[Job]) -> None:
+        folders = [missing[job.name].folder for job in running]
+        watch([open_run(folder) for folder in folders if (folder / "config.yaml").exists()])
+
+    run_jobs(jobs, slots=plan.slots, watch=note_progress, ended=note_end)
+    if failed:
+        raise RuntimeError(f"{len(failed)} of {len(plan.runs)} runs failed: {', '.join(failed)}")
+
+
+def _train_and_evaluate(planned: PlannedRun, sizes: list[int], examples: int | None, slot: int) -> None:
+    """Do what is missing of a run; in a process of its own."""
+    if torch.cuda.device_count() > 1:
+        os.environ["CUDA_VISIBLE_DEVICES"] = str(slot % torch.cuda.device_count())
+    from liere.evaluation.evaluate import evaluate
+    from liere.training.fit import train
+    from liere.training.survival import StoppedError, StopRequest
+
+    def say(line: str) -> None:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+
+    exists = (planned.folder / "config.yaml").exists()
+    run = open_run(planned.folder) if exists else create_run(planned.folder, planned.config)
+    try:
+        train(run, say=say, request=StopRequest(parent=os.getppid()), patience=LOCK_PATIENCE)
+    except StoppedError as stop:
+        say(f"stopped {stop}")
+        sys.exit(130)
+    evaluate(run, sizes, examples=examples, say=say)
+
+
+def _check_recipe(planned: PlannedRun) -> None:
+    if (planned.folder / "config.yaml").exists():
+        there = open_run(planned.folder).config
+        if there.fingerprint != planned.config.fingerprint:
+            raise ValueError(f"{planned.folder} was made by another recipe: choose another --out, or delete it")
+
+
+def _file_name(encoding: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in encoding)
+
+
+def _log_file(planned: PlannedRun) -> Path:
+    # Beside the run: its folder appears as a whole, by itself.
+    return planned.folder.with_name(f"{planned.folder.name}.log")

@@ -1,0 +1,69 @@
+"""Predictions: one record an example, exactly once."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from liere.files import write_atomically
+
+__all__ = ["Predictions"]
+
+COLUMNS = ("id", "label", "prediction", "loss")
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a model made of examples, in the order of their ids.
+
+    Attributes:
+        ids: Places in the data set.
+        labels: Right answers.
+        predictions: Answers.
+        losses: Cross-entropies.
+    """
+
+    ids: list[int]
+    labels: list[int]
+    predictions: list[int]
+    losses: list[float]
+
+    def __post_init__(self) -> None:
+        if self.ids != list(range(len(self.ids))):
+            counts = np.bincount(self.ids) if self.ids else np.zeros(0)
+            wrong = int((counts != 1).sum())
+            raise ValueError(f"every example must be predicted once, but {wrong} of {len(counts)} are not")
+
+    @property
+    def correct(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """1 where the answer is right, 0 where it is wrong."""
+        return (np.asarray(self.labels) == np.asarray(self.predictions)).astype(np.float64)
+
+    def write(self, path: Path) -> None:
+        """Write a CSV file, whole or not at all."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        losses = [f"{loss:.6g}" for loss in self.losses]
+        writer.writerows(zip(self.ids, self.labels, self.predictions, losses, strict=True))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, text.getvalue())
+
+    @classmethod
+    def read(cls, path: Path) -> Predictions:
+        """Read what `write` wrote.
+
+        Raises:
+            FileNotFoundError: If there is no such file.
+            ValueError: If it is something else.
+        """
+        rows = list(csv.DictReader(path.read_text().splitlines()))
+        try:
+            ids, labels, predictions = ([int(row[name]) for row in rows] for name in COLUMNS[:3])
+            return cls(ids, labels, predictions, [float(row["loss"]) for row in rows])
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(f"{path} does not hold predictions ({', '.join(COLUMNS)}): evaluate again") from None

@@ -1,0 +1,53 @@
+"""The report of a comparison of position encodings: a page, Markdown, JSON and pictures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from liere.evaluation.report.figures import draw_attention, draw_curves, draw_overview, draw_resolution
+from liere.evaluation.report.markdown import file_name, render_markdown
+from liere.evaluation.report.page import render_page
+from liere.evaluation.report.pictures import AttentionRow, Pictures, Sample
+from liere.files import write_atomically
+
+__all__ = ["FORMAT", "AttentionRow", "Pictures", "Sample", "write_report"]
+
+FORMAT = "liere-comparison-1"
+
+
+def write_report(comparison: dict[str, Any], pictures: Pictures, folder: Path) -> Path:
+    """Write `report.html`, `report.md`, `report.json` and the pictures that the Markdown shows.
+
+    Args:
+        comparison: What was found, as JSON holds it.
+        pictures: Images of the task, and attention.
+        folder: Where to write; made if it is not there.
+
+    Returns:
+        The path of `report.html`, which is written last.
+
+    Raises:
+        ValueError: If the comparison has a format that is not known here.
+        ImportError: Where matplotlib is not installed.
+        OSError: If a file cannot be written. Files are replaced one at a time, each as a whole.
+    """
+    if comparison.get("format") != FORMAT:
+        raise ValueError(f"comparison has format {comparison.get('format')!r}, and only {FORMAT!r} can be reported")
+    drawn = {"Learning curves": draw_curves(comparison), "Resolution": draw_resolution(comparison)}
+    drawings = {caption: drawing for caption, drawing in drawn.items() if drawing}
+
+    contents = {file_name(caption): drawing.png for caption, drawing in drawings.items()}
+    if overview := draw_overview(comparison):
+        contents["overview.png"] = overview
+    contents |= {f"sample-{i}.png": sample.png for i, sample in enumerate(pictures.samples)}
+    contents |= {f"attention-{size}.png": draw_attention(rows) for size, rows in pictures.attention_by_size().items()}
+    contents["report.json"] = (json.dumps(comparison, indent=1) + "\n").encode()
+    contents["report.md"] = render_markdown(comparison, pictures, drawings).encode()
+    contents["report.html"] = render_page(comparison, pictures, drawings).encode()
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        write_atomically(folder / name, content)
+    return folder / "report.html"

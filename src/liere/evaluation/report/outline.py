@@ -1,0 +1,34 @@
+"""Nested data as indented text, as YAML writes it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+__all__ = ["outline"]
+
+
+def outline(value: dict[str, Any], indent: int = 0) -> str:
+    """Return a line a value, deeper ones to the right of the name they belong to.
+
+    Example:
+        >>> print(outline({"model": {"depth": 4, "sizes": [108, 168]}, "seed": None}))
+        model:
+          depth: 4
+          sizes: [108, 168]
+        seed: null
+    """
+    lines = []
+    for name, part in value.items():
+        head = " " * indent + f"{name}:"
+        if isinstance(part, dict) and part:
+            lines += [head, outline(part, indent + 2)]
+        else:
+            lines.append(f"{head} {_inline(part)}")
+    return "\n".join(lines)
+
+
+def _inline(value: Any) -> str:
+    """Return text as it stands where it is a word or a path, and all else as JSON, which is YAML too."""
+    plain = isinstance(value, str) and value.replace("/", "").replace("_", "").replace(".", "").isalpha()
+    return str(value) if plain else json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,83 @@
+"""The report as one page of HTML that needs nothing else: no network, no scripts, no other files."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from liere.evaluation.report.cells import Table
+from liere.evaluation.report.facts import circumstances, machine_facts
+from liere.evaluation.report.figures import Drawing
+from liere.evaluation.report.finding import finding
+from liere.evaluation.report.names import colours_of, plain_label
+from liere.evaluation.report.outline import outline
+from liere.evaluation.report.pictures import Pictures
+from liere.evaluation.report.tables import SIGNIFICANT, pair_tables, result_table, run_table, seed_table
+
+__all__ = ["render_page"]
+
+
+def render_page(comparison: dict[str, Any], pictures: Pictures, drawings: dict[str, Drawing]) -> str:
+    """Return the page.
+
+    Args:
+        comparison: What was found.
+        pictures: Images of the task, and attention.
+        drawings: Figures by their captions, in the order to show.
+    """
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "data_uri": _data_uri,
+        "label": plain_label,
+        "markup": Markup,
+        "outline": outline,
+        "unbroken": _unbroken,
+    }
+    environment.globals["column_groups"] = _column_groups
+    template = environment.from_string(files(__package__).joinpath("page.html.j2").read_text(encoding="utf-8"))
+    return template.render(
+        comparison=comparison,
+        finding=finding(comparison),
+        circumstances=circumstances(comparison),
+        results=result_table(comparison),
+        drawings=drawings,
+        samples=pictures.samples,
+        attention=pictures.attention_by_size(),
+        significant=SIGNIFICANT,
+        pairs=pair_tables(comparison),
+        seeds=seed_table(comparison),
+        runs=run_table(comparison),
+        machine=machine_facts(comparison),
+        colours=colours_of(comparison),
+    )
+
+
+def _data_uri(png: bytes) -> str:
+    return f"data:image/png;base64,{b64encode(png).decode()}"
+
+
+def _unbroken(text: str) -> str:
+    """Keep a number and its unit in one line."""
+    return re.sub(r"(?<=\d) (?=(%|px))|(?<=\bp) (?=[<=])|(?<=[<=]) (?=\d)", "\N{NO-BREAK SPACE}", text)
+
+
+def _column_groups(table: Table) -> list[tuple[str, int]]:
+    """Return neighbouring columns of one group together, as the group and how many they are."""
+    groups: list[tuple[str, int]] = []
+    for column in table.columns:
+        if column.group and groups and groups[-1][0] == column.group:
+            groups[-1] = (column.group, groups[-1][1] + 1)
+        else:
+            groups.append((column.group, 1))
+    return groups

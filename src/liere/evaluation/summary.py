@@ -1,0 +1,211 @@
+"""What finished runs say together: the table, the pairs and the curves, as JSON holds them."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from liere.evaluation.paper_numbers import SPATIAL, SPATIAL_NOTE
+from liere.evaluation.predictions import Predictions
+from liere.evaluation.report import FORMAT
+from liere.evaluation.statistics import accuracy_interval, mean_interval, paired_difference
+from liere.machine import machine, versions
+from liere.training.runs import Run, open_run
+
+__all__ = ["examples_to_target", "find_runs", "name_of", "summarise"]
+
+TARGET = 0.95
+PAIRS_NOTE = (
+    "On the same test examples: two-sided exact sign tests over the examples on which two encodings differ, each "
+    "example counted with its mean over seeds (for one seed this is McNemar's exact test). There is no correction for "
+    "the number of pairs. Intervals and p-values are about other test examples, not about other seeds."
+)
+
+
+def find_runs(folders: Sequence[Path]) -> list[Run]:
+    """Return the runs in these folders: each is a run, or a comparison with runs in it.
+
+    Raises:
+        FileNotFoundError: If one is neither.
+    """
+    runs = []
+    for folder in folders:
+        if (folder / "config.yaml").exists():
+            runs.append(open_run(folder))
+            continue
+        inside = sorted(file.parent for file in folder.glob("runs/*/config.yaml"))
+        if not inside:
+            raise FileNotFoundError(f"{folder} is neither a run nor a comparison: there is no config.yaml or runs/")
+        runs += [open_run(found) for found in inside]
+    return runs
+
+
+def name_of(run: Run) -> str:
+    """Return the name of a run's encoding, with its options if it has any."""
+    options = ",".join(f"{name}={value}" for name, value in run.config.model.options.items())
+    return run.config.model.encoding + (f":{options}" if options else "")
+
+
+def summarise(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any]:
+    """Return what the runs found, by encoding; see `liere.evaluation.report` for what is made of it.
+
+    Args:
+        runs: Finished, evaluated runs.
+        command: What made them.
+        root: Folder that their paths are relative to.
+
+    Raises:
+        ValueError: If one is not finished or not evaluated, or they cannot be compared.
+    """
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(name_of(run), []).append(run)
+    for name, group in groups.items():
+        seeds = [run.config.training.seed for run in group]
+        if len(set(seeds)) < len(seeds):
+            raise ValueError(f"{name} has two runs with the same seed ({sorted(seeds)}): leave one of them out")
+    sizes = _common_sizes(runs)
+    first = runs[0].config
+    rows = [_row(name, group, sizes) for name, group in groups.items()]
+    return {
+        "format": FORMAT,
+        "title": first.title or f"Position encodings on the {first.data.name} task",
+        "description": _description(runs),
+        "command": command,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "sizes": sizes,
+        "train_size": first.data.size,
+        "target_accuracy": TARGET,
+        "config": _recipe(runs[0]),
+        "versions": versions(("torch", "lightning", "scipy")),
+        "machine": machine(),
+        "encodings": rows,
+        "paper_note": SPATIAL_NOTE if any(row["paper"] for row in rows) else "",
+        "pairs": _pairs(groups, sizes),
+        "pairs_note": PAIRS_NOTE if len(groups) > 1 else "",
+        "runs": [
+            {
+                "encoding": name,
+                "seed": run.config.training.seed,
+                "run": _relative(run.folder, root),
+                "seconds": run.result()["seconds"],
+                "curve": run.curve(),
+            }
+            for name, group in groups.items()
+            for run in group
+        ],
+    }
+
+
+def _common_sizes(runs: Sequence[Run]) -> list[int]:
+    found = []
+    for run in runs:
+        run.result()
+        sizes = {record["size"] for record in run.evaluations()}
+        if not sizes:
+            raise ValueError(f"run {run.folder} has not been evaluated: liere eval {run.folder}")
+        found.append(sizes)
+    common = sorted(set.intersection(*found))
+    if not common:
+        raise ValueError(f"no image size was evaluated in all runs: found {[sorted(sizes) for sizes in found]}")
+    return common
+
+
+def _row(name: str, group: list[Run], sizes: list[int]) -> dict[str, Any]:
+    results = [run.result() for run in group]
+    reached = [examples for run in group if (examples := examples_to_target(run)) is not None]
+    config = group[0].config
+    paper = SPATIAL.get(name, {}) if config.data.name == "spatial" and config.data.distance == 1 else {}
+    return {
+        "encoding": name,
+        "seeds": [run.config.training.seed for run in group],
+        "parameters": results[0]["parameters"],
+        "encoding_parameters": results[0]["encoding_parameters"],
+        "seconds": round(statistics.fmean(result["seconds"] for result in results), 1),
+        "examples": results[0]["examples"],
+        "examples_to_target": statistics.median(reached) if reached else None,
+        "seeds_at_target": len(reached),
+        "evaluations": [_evaluation(group, size) for size in sizes],
+        "paper": {str(size): value for size, value in paper.get("accuracy", {}).items() if size in sizes} or None,
+        "paper_label": paper.get("label"),
+    }
+
+
+def examples_to_target(run: Run) -> int | None:
+    """Return how many examples a run had seen when its validation accuracy first was 95 %, if it ever was."""
+    return next((int(point["examples"]) for point in run.curve() if point["accuracy"] >= TARGET), None)
+
+
+def _evaluation(group: list[Run], size: int) -> dict[str, Any]:
+    by_seed = [_predictions(run, size) for run in group]
+    correct = np.mean([predictions.correct for predictions in by_seed], axis=0)
+    losses = np.mean([predictions.losses for predictions in by_seed], axis=0)
+    return {
+        "size": size,
+        "examples": len(correct),
+        "accuracy": accuracy_interval(correct).as_dict(),
+        "loss": mean_interval(losses).as_dict(),
+        "by_seed": [float(predictions.correct.mean()) for predictions in by_seed],
+    }
+
+
+def _pairs(groups: dict[str, list[Run]], sizes: list[int]) -> list[dict[str, Any]]:
+    pairs = []
+    for size in sizes:
+        correct = {
+            name: np.mean([_predictions(run, size).correct for run in group], axis=0) for name, group in groups.items()
+        }
+        for first, second in itertools.combinations(reversed(correct), 2):
+            if len(correct[first]) == len(correct[second]):
+                found = paired_difference(correct[first], correct[second])
+                ends = {"difference": found.interval.value, "low": found.interval.low, "high": found.interval.high}
+                pairs.append({"size": size, "first": first, "second": second, **ends, "p": found.p})
+    return pairs
+
+
+def _predictions(run: Run, size: int) -> Predictions:
+    (record,) = (record for record in run.evaluations() if record["size"] == size)
+    return Predictions.read(run.folder / record["predictions"])
+
+
+def _recipe(run: Run) -> dict[str, Any]:
+    """Return the configuration without what a comparison varies."""
+    recipe = run.config.model_dump(mode="json", exclude={"title": True, "hardware": {"threads"}})
+    for section, names in {"model": ("encoding", "options"), "training": ("seed",)}.items():
+        for name in names:
+            del recipe[section][name]
+    return recipe
+
+
+def _description(runs: Sequence[Run]) -> str:
+    """Say what was run, and where recipes differ."""
+    config, recipes = runs[0].config, [_recipe(run) for run in runs]
+    differing = sorted(
+        f"{section}.{name}"
+        for section, part in recipes[0].items()
+        for name in part
+        if any(recipe[section][name] != part[name] for recipe in recipes)
+    )
+    seeds = len({run.config.training.seed for run in runs})
+    parameters = runs[0].result()["parameters"]
+    text = (
+        f"Small transformers of about {parameters / 1e6:.2g} M parameters, trained on "
+        f"{config.training.steps * config.training.batch_size:,} examples of {config.data.size} px "
+        f"with {'one seed' if seeds == 1 else f'{seeds} seeds'} each."
+        if parameters < 5e6
+        else f"Transformers of about {parameters / 1e6:.0f} M parameters, trained on images of {config.data.size} px."
+    )
+    return text + (f" Recipes are not the same: they differ in {', '.join(differing)}." if differing else "")
+
+
+def _relative(folder: Path, root: Path) -> str:
+    try:
+        return str(folder.resolve().relative_to(root.resolve()))
+    except ValueError:
+        return folder.name

@@ -1,0 +1,67 @@
+"""Files that are there as a whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+__all__ = ["prepare_folder", "write_atomically"]
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write a file so that whoever looks, at any moment, sees the old content or the new one, even after a crash.
+
+    Raises:
+        OSError: If it cannot be written, for want of space say. The old file is left as it was.
+
+    Example:
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> write_atomically(folder / "note.txt", "whole")
+        >>> (folder / "note.txt").read_text(), len(list(folder.iterdir()))
+        ('whole', 1)
+    """
+    data = content.encode() if isinstance(content, str) else content
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise OSError(f"{path} could not be written ({error.strerror}): {_remedy(error)}") from error
+
+
+def prepare_folder(folder: Path, name: str) -> None:
+    """Make a folder and make sure that files can be written to it, before hours are spent.
+
+    Args:
+        folder: The folder.
+        name: The argument that it came from, for the message.
+
+    Raises:
+        OSError: If that is not so.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise OSError(f"{name} {folder} cannot be written to ({error.strerror}): choose another folder") from None
+
+
+def _remedy(error: OSError) -> str:
+    return "make the folder" if isinstance(error, FileNotFoundError) else "free some space or choose another folder"
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the new name on the disk, too, where the system can."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

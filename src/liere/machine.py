@@ -1,0 +1,54 @@
+"""What a result was found on: the machine, and the versions of what ran."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from liere import __version__
+
+__all__ = ["machine", "versions"]
+
+
+def machine() -> dict[str, Any]:
+    """Return what this machine is, and how much of it torch uses."""
+    return {
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "memory_gb": _memory_gb(),
+        "system": platform.platform(),
+    }
+
+
+def versions(packages: Sequence[str] = ("torch", "timm")) -> dict[str, str | None]:
+    """Return the versions of Python, liere and packages; None for one that is not installed."""
+    found: dict[str, str | None] = {"python": platform.python_version(), "liere": __version__}
+    for package in packages:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = None
+    return found
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _memory_gb() -> float | None:
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    except (AttributeError, OSError, ValueError):
+        return None

@@ -1,0 +1,1 @@
+"""Training: configuration, optimiser and schedule, the order of examples, checkpoints, runs."""

@@ -1,0 +1,119 @@
+"""Checkpoints: written as a whole or not at all, read without executing code, checked before they are believed."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from liere.files import write_atomically
+
+__all__ = ["Checkpoint", "CheckpointError", "load_checkpoint", "load_newest", "save_checkpoint", "save_weights"]
+
+FORMAT = "liere-checkpoint-1"
+LAST, PREVIOUS = "last.ckpt", "previous.ckpt"
+
+
+class CheckpointError(ValueError):
+    """A file that is not a whole checkpoint of this run."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """All that is needed to go on.
+
+    Attributes:
+        fingerprint: Of the run it belongs to.
+        step: Steps that were taken.
+        seconds: Time that they took.
+        state_dict: The model's.
+        optimizer: The optimiser's state dict.
+        journal: What the log has not written yet, and the best score so far.
+    """
+
+    fingerprint: str
+    step: int
+    seconds: float
+    state_dict: dict[str, Tensor]
+    optimizer: dict[str, Any]
+    journal: dict[str, Any]
+
+
+def save_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
+    """Write `last.ckpt`; the one that was there before is kept as `previous.ckpt`.
+
+    Raises:
+        OSError: If it cannot be written. What was there before is then still there.
+    """
+    buffer = io.BytesIO()
+    torch.save({"format": FORMAT} | vars(checkpoint), buffer)
+    new = folder / f"new-{LAST}"
+    write_atomically(new, buffer.getvalue())
+    # Killed between these two lines, there is no last checkpoint, but the new one and the previous one are whole.
+    if (folder / LAST).exists():
+        (folder / LAST).replace(folder / PREVIOUS)
+    new.replace(folder / LAST)
+
+
+def load_newest(folder: Path, fingerprint: str) -> tuple[Checkpoint | None, list[str]]:
+    """Return the newest whole checkpoint of a run, if there is one, and what is wrong with those that are newer.
+
+    Args:
+        folder: Where checkpoints are.
+        fingerprint: Of the run that they have to belong to.
+    """
+    refused: list[str] = []
+    for name in (f"new-{LAST}", LAST, PREVIOUS):
+        path = folder / name
+        if path.exists():
+            try:
+                return load_checkpoint(path, fingerprint), refused
+            except CheckpointError as error:
+                refused.append(str(error))
+    return None, refused
+
+
+def load_checkpoint(path: Path, fingerprint: str | None = None) -> Checkpoint:
+    """Read a checkpoint.
+
+    Args:
+        path: The file.
+        fingerprint: Of the run that it has to belong to; None for any.
+
+    Raises:
+        CheckpointError: If it is damaged, not a checkpoint, or of another run.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()  # torch does not look at checksums
+        content = None if damaged else torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        reason = type(error).__name__
+        raise CheckpointError(f"{path} is truncated or not a checkpoint ({reason}): it is not used") from error
+    if damaged:
+        raise CheckpointError(f"{path} is damaged ({damaged} is not what was written): it is not used")
+    if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
+        raise CheckpointError(f"{path} is not a checkpoint of this library: it is not used")
+    try:
+        checkpoint = Checkpoint(**content)
+    except TypeError as error:
+        raise CheckpointError(f"{path} is not a checkpoint of this version ({error}): it is not used") from error
+    if fingerprint is not None and checkpoint.fingerprint != fingerprint:
+        raise CheckpointError(f"{path} belongs to a run with another configuration: it is not used")
+    return checkpoint
+
+
+def save_weights(weights: dict[str, Tensor], path: Path) -> None:
+    """Write weights as safetensors, whole or not at all.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    from safetensors.torch import save
+
+    write_atomically(path, save({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}))

@@ -1,0 +1,104 @@
+"""What Lightning trains: a model, its loss, its optimiser; and what it predicts, example by example."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from liere.training.config import RunConfig
+from liere.training.images import to_float
+from liere.training.lightning_import import import_lightning
+from liere.training.optimizer import learning_rate_factor, make_optimizer
+from liere.training.stream import Batch, seed_of
+from liere.vit import VisionTransformer
+
+pl = import_lightning()
+
+__all__ = ["Classifier", "Score"]
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well some examples were classified."""
+
+    examples: int
+    accuracy: float
+    loss: float
+
+
+class Classifier(pl.LightningModule):  # type: ignore[misc, name-defined]
+    """A model with its loss.
+
+    Randomness of a step (dropout) is a function of the seed and the step: nothing of it has to be kept for resuming.
+
+    Args:
+        model: What maps images to logits.
+        config: The run.
+        first_step: Steps that were taken before.
+    """
+
+    def __init__(self, model: VisionTransformer, config: RunConfig, *, first_step: int = 0) -> None:
+        super().__init__()
+        self.model = model
+        self.config = config
+        self.first_step = first_step
+        self.validation: Score | None = None
+        self._sums = torch.zeros(3)
+
+    @property
+    def step(self) -> int:
+        """Steps that were taken, in this process and before."""
+        return self.first_step + self.trainer.global_step
+
+    def configure_optimizers(self) -> dict[str, Any]:
+        """Return the optimiser, and the schedule from the first step on."""
+        optimizer = make_optimizer(self.model, self.config.optimizer)
+
+        def factor(step: int) -> float:
+            return learning_rate_factor(
+                self.first_step + step,
+                total_steps=self.config.training.steps,
+                warmup_steps=self.config.optimizer.warmup_steps,
+            )
+
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
+        """Seed this part of this step."""
+        part = batch_idx % self.config.training.accumulate
+        torch.manual_seed(seed_of(self.config.training.seed, self.step, part, self.global_rank))
+
+    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        """Return the loss."""
+        return F.cross_entropy(self.model(to_float(batch.images)), batch.labels)
+
+    def on_validation_epoch_start(self) -> None:
+        """Begin to count."""
+        self._sums = torch.zeros(3, dtype=torch.float64, device=self.device)
+
+    def validation_step(self, batch: Batch, batch_idx: int) -> None:
+        """Count examples, right answers and losses."""
+        _, losses, right = self.classify(batch)
+        self._sums += torch.stack([torch.ones_like(losses), right, losses]).double().sum(1)
+
+    def on_validation_epoch_end(self) -> None:
+        """Sum over processes, each of which saw other examples."""
+        examples, right, loss = self.trainer.strategy.reduce(self._sums, reduce_op="sum").tolist()
+        self.validation = Score(int(examples), right / examples, loss / examples)
+
+    def predict_step(self, batch: Batch, batch_idx: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return ids, labels, predictions and losses."""
+        predictions, losses, _ = self.classify(batch)
+        return batch.ids, batch.labels, predictions, losses
+
+    def classify(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """Return predictions, losses and whether they are right, `[batch]` each."""
+        logits = self.model(to_float(batch.images)).float()
+        losses = F.cross_entropy(logits, batch.labels, reduction="none")
+        predictions = logits.argmax(1)
+        return predictions, losses, (predictions == batch.labels).float()

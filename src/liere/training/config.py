@@ -1,0 +1,323 @@
+"""What a run is: data, model, optimiser, training and hardware, with every field checked before anything runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from liere.data import SpatialReasoning
+from liere.errors import suggest
+from liere.presets import create_model
+
+try:
+    import yaml
+    from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+    from pydantic.fields import FieldInfo
+except ImportError:
+    raise ImportError("training needs more packages: pip install 'liere[train]'") from None
+
+if TYPE_CHECKING:
+    from liere.vit import VisionTransformer
+
+__all__ = [
+    "DataConfig",
+    "HardwareConfig",
+    "ModelConfig",
+    "OptimizerConfig",
+    "RunConfig",
+    "TrainingConfig",
+    "config_fields",
+    "parse_config",
+    "read_config",
+]
+
+Whole = Annotated[int, Field(strict=True)]
+Count = Annotated[Whole, Field(ge=1)]
+CountOrZero = Annotated[Whole, Field(ge=0)]
+Rate = Annotated[float, Field(ge=0, lt=1)]
+Positive = Annotated[float, Field(gt=0)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+
+
+class DataConfig(_Section):
+    """The spatial reasoning task, `liere.data.SpatialReasoning`."""
+
+    name: Literal["spatial"] = "spatial"
+    """data set"""
+    size: Count = 108
+    """side of the training images, px"""
+    seed: Whole = 0
+    """seed of the data set (training.seed orders it)"""
+    train_examples: Count = 800_000
+    """how many different training examples there are"""
+    distance: Whole | tuple[Whole, Whole] = 1
+    """cells from the Y to its target, or a range like [1, 4]"""
+    distractor_arrows: CountOrZero = 7
+    """arrows besides the target"""
+    distractor_letters: CountOrZero = 5
+    """letters besides the Y"""
+    colours: Literal["black", "random"] = "black"
+    """inks"""
+
+    def load(self, split: str, *, size: int | None = None, length: int | None = None) -> SpatialReasoning:
+        """Return a split, at another size if asked for."""
+        return SpatialReasoning(
+            self.size if size is None else size,
+            split,
+            self.seed,
+            self.train_examples if length is None and split == "train" else length,
+            distance=self.distance,
+            distractor_arrows=self.distractor_arrows,
+            distractor_letters=self.distractor_letters,
+            colours=self.colours,
+        )
+
+
+class ModelConfig(_Section):
+    """The vision transformer, `liere.create_model`."""
+
+    encoding: str = "liere"
+    """position encoding: absolute, visionllama, rope_mixed, liere8, liere (dense), ..."""
+    options: dict[str, Any] = {}
+    """options of the encoding, like {share_heads: true}"""
+    size: str | None = None
+    """vit_tiny ... vit_huge, or null with all four dimensions"""
+    dim: Count | None = None
+    """width of a token"""
+    depth: Count | None = None
+    """layers"""
+    heads: Count | None = None
+    """attention heads"""
+    mlp_dim: Count | None = None
+    """width of the MLPs"""
+    patch_size: Count = 12
+    """side of a patch, px"""
+    pool: Literal["cls", "mean"] = "cls"
+    """what the classifier looks at"""
+    dropout: Rate = 0.0
+    """of embedded tokens, attention outputs and MLPs"""
+    attn_dropout: Rate = 0.0
+    """of attention probabilities"""
+    drop_path: Rate = 0.0
+    """stochastic depth of the last layer"""
+    position_policy: Literal["extend", "rescale", "reference"] = "extend"
+    """positions at other resolutions"""
+
+    def build(self, *, image_size: int, num_classes: int) -> VisionTransformer:
+        """Make the model; its weights come from torch's global generator."""
+        return create_model(
+            **self.model_dump(exclude={"options"}), **self.options, image_size=image_size, num_classes=num_classes
+        )
+
+
+class OptimizerConfig(_Section):
+    """Adam with a cosine schedule after warm-up."""
+
+    learning_rate: Positive = 1e-4
+    """greatest learning rate"""
+    generator_learning_rate: Positive | None = None
+    """that of generators; null: the same"""
+    betas: tuple[Rate, Rate] = (0.9, 0.999)
+    """decay of Adam's averages"""
+    eps: Positive = 1e-8
+    """Adam's epsilon"""
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    """decoupled, of matrices only: not of norms, biases, tokens and positions"""
+    warmup_steps: CountOrZero = 0
+    """steps in which the rate grows from 0"""
+    clip: Positive | None = None
+    """greatest norm of the gradient; null: no clipping"""
+
+
+class TrainingConfig(_Section):
+    """How long, in what portions, and what happens in between."""
+
+    examples: Count = 800_000
+    """examples to train on, repeats counted"""
+    batch_size: Count = 128
+    """examples a step, over all devices and parts"""
+    accumulate: Count = 1
+    """parts that a step's batch is cut into, to save memory"""
+    validate_every: Count = 100
+    """steps from one validation to the next"""
+    validation_examples: Count = 10_000
+    """examples of a validation"""
+    checkpoint_every: Count = 100
+    """steps from one checkpoint to the next; there is one at each validation, too"""
+    log_every: Count = 10
+    """steps from one line of the log to the next"""
+    stop_at_accuracy: Annotated[float, Field(gt=0, le=1)] | None = None
+    """stop once validation accuracy is as good; null: never"""
+    seed: CountOrZero = 0
+    """seed of weights, dropout and the order of examples"""
+    deterministic: bool = False
+    """allow deterministic algorithms only"""
+
+    @property
+    def steps(self) -> int:
+        """Number of steps: the last batch is whole."""
+        return -(-self.examples // self.batch_size)
+
+    @property
+    def part_size(self) -> int:
+        """Examples of a part of a step, over all devices."""
+        return self.batch_size // self.accumulate
+
+    @model_validator(mode="after")
+    def _parts_are_equal(self) -> TrainingConfig:
+        if self.batch_size % self.accumulate:
+            raise ValueError(
+                f"training.batch_size {self.batch_size} cannot be cut into training.accumulate {self.accumulate} "
+                "equal parts: choose numbers that divide"
+            )
+        return self
+
+
+class HardwareConfig(_Section):
+    """What it runs on."""
+
+    accelerator: str = "auto"
+    """cpu, gpu, ..., or auto"""
+    devices: Count = 1
+    """devices of a node; with cpu: processes"""
+    nodes: Count = 1
+    """nodes"""
+    strategy: Literal["auto", "ddp"] = "auto"
+    """ddp, and auto the same for several devices"""
+    precision: Annotated[Literal["32", "bf16-mixed"], BeforeValidator(str)] = "32"
+    """32 or bf16-mixed"""
+    threads: Count | None = None
+    """threads of torch on the CPU; null: torch's choice"""
+    workers: CountOrZero = 0
+    """processes that load data; 0: none"""
+
+
+class RunConfig(_Section):
+    """All of a run."""
+
+    title: str = ""
+    """what the run is about, for reports"""
+    data: DataConfig = DataConfig()
+    model: ModelConfig = ModelConfig()
+    optimizer: OptimizerConfig = OptimizerConfig()
+    training: TrainingConfig = TrainingConfig()
+    hardware: HardwareConfig = HardwareConfig()
+
+    @model_validator(mode="after")
+    def _fits_devices(self) -> RunConfig:
+        world = self.hardware.devices * self.hardware.nodes
+        if self.training.part_size % world:
+            raise ValueError(
+                f"training.batch_size {self.training.batch_size} in {self.training.accumulate} parts cannot be spread "
+                f"evenly over {world} devices: choose numbers that divide"
+            )
+        return self
+
+    @property
+    def fingerprint(self) -> str:
+        """Tell runs apart: of all that decides the weights, which is all but the hardware and how often to save."""
+        decisive = self.model_dump(mode="json", exclude={"hardware": True, "title": True})
+        for name in ("checkpoint_every", "log_every"):
+            del decisive["training"][name]
+        return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
+
+    def to_yaml(self) -> str:
+        """Return the whole configuration as YAML."""
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Read a YAML file as nested dicts.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is not YAML of sections and fields.
+    """
+    try:
+        content = yaml.safe_load(path.read_text())
+    except FileNotFoundError:
+        raise FileNotFoundError(f"no configuration at {path}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise ValueError(  # noqa: TRY004  (of the file's content, not of an argument)
+            f"{path} must hold sections like 'model:' with fields below them, got {content!r}"
+        )
+    return content
+
+
+def parse_config(content: dict[str, Any], overrides: dict[str, str] | None = None, source: str = "") -> RunConfig:
+    """Check a configuration, field by field.
+
+    Args:
+        content: Nested dicts, as `read_config` returns them.
+        overrides: New values by dotted name, as words of the command line: YAML, so `[1, 4]` and `null` are understood.
+        source: Where the content came from, for messages.
+
+    Raises:
+        ValueError: On an unknown field, with the nearest one, or a value of a wrong type.
+
+    Example:
+        >>> parse_config({"model": {"dim": 64}}, {"model.dim": "96"}).model.dim
+        96
+        >>> parse_config({"model": {"dimm": 64}})
+        Traceback (most recent call last):
+            ...
+        ValueError: unknown field model.dimm: did you mean 'dim'?
+    """
+    merged = {name: dict(part) if isinstance(part, dict) else part for name, part in content.items()}
+    for name, word in (overrides or {}).items():
+        *sections, field = name.split(".")
+        place = merged
+        for section in sections:
+            part = place.get(section) or {}
+            place[section] = place = part if isinstance(part, dict) else {}
+        place[field] = _value(name, word)
+    try:
+        return RunConfig.model_validate(merged)
+    except ValidationError as error:
+        raise ValueError((f"{source}: " if source else "") + _explain(error)) from None
+
+
+def config_fields() -> Iterator[tuple[str, FieldInfo]]:
+    """Yield the dotted name of every field with what is known of it."""
+    for section, part in RunConfig.model_fields.items():
+        if isinstance(part.default, _Section):
+            for name, field in type(part.default).model_fields.items():
+                yield f"{section}.{name}", field
+        else:
+            yield section, part
+
+
+def _value(name: str, word: str) -> Any:
+    try:
+        return yaml.safe_load(word)
+    except yaml.YAMLError:
+        raise ValueError(f"--{name} {word!r} is not a value: quote it, or see docs/training.md") from None
+
+
+def _explain(error: ValidationError) -> str:
+    """Say in one line what is wrong with the first wrong field."""
+    first = error.errors()[0]
+    known = [name for name, _ in config_fields()]
+    path = [str(part) for part in first["loc"]]
+    if first["type"] == "value_error":
+        return str(first["ctx"]["error"])
+    if first["type"] == "extra_forbidden":
+        siblings = known if path[:-1] else RunConfig.model_fields
+        prefix = "".join(f"{part}." for part in path[:-1])
+        names = [name.removeprefix(prefix) for name in siblings if name.startswith(prefix)]
+        return f"unknown field {'.'.join(path)}: {suggest(path[-1], names)}"
+    while len(path) > 1 and ".".join(path) not in known:
+        path.pop()  # inside a field: one of several types, or an entry
+    expected = first["msg"].removeprefix("Input should be ").partition(",")[0]
+    value = first["input"]
+    return f"{'.'.join(path)} must be {expected}, got {value!r} of type {type(value).__name__}"

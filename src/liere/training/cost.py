@@ -1,0 +1,108 @@
+"""What a run will cost, before it begins."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch
+from torch import nn
+
+from liere.evaluation.flops import count_flops
+from liere.presets import ViTSize, image_and_patch, resolve_size
+from liere.training.config import RunConfig
+from liere.vit import VisionTransformer
+
+__all__ = ["Cost", "estimate_cost"]
+
+PASSES = 3  # a backward pass is two forward passes
+OF_PEAK = 0.35  # of the speed of a large matrix product, reached by training here (docs/training.md)
+OVERHEAD = 1.1  # validation, loading, logs
+
+
+@dataclass(frozen=True)
+class Cost:
+    """An estimate.
+
+    Attributes:
+        parameters: Of the model.
+        encoding_parameters: Of its position encoding.
+        forward: Multiply-adds of an image's forward pass, with rotations and their exponential.
+        operations: Floating-point operations of the whole run.
+        seconds: Time on this machine, roughly; None where that is not known (several or other devices).
+    """
+
+    parameters: int
+    encoding_parameters: int
+    forward: float
+    operations: float
+    seconds: float | None
+
+    def __str__(self) -> str:
+        """Say it in a line."""
+        size = f"{self.parameters:,} parameters ({self.encoding_parameters:,} of the encoding)"
+        work = f"{_scaled(self.forward)} multiply-adds an image, {_scaled(self.operations)} operations in all"
+        if self.seconds is None:
+            return f"{size}; {work}"
+        return f"{size}; {work}: about {timedelta(seconds=_rounded(max(self.seconds, 1)))} on this machine"
+
+
+def estimate_cost(config: RunConfig, model: VisionTransformer) -> Cost:
+    """Estimate the cost of a run from the formulas of `liere flops` and the speed of a matrix product here."""
+    image, patch = image_and_patch(config.data.size, config.model.patch_size)
+    size = resolve_size(config.model.size, config.model.model_dump(include=set(ViTSize._fields)))
+    forward = count_flops(
+        size,
+        config.model.encoding,
+        image_size=image,
+        patch_size=patch,
+        num_classes=model.num_classes,
+        num_prefix_tokens=model.num_prefix_tokens,
+        batch_size=config.training.part_size // (config.hardware.devices * config.hardware.nodes),
+        **config.model.options,
+    ).true
+    training = config.training
+    validations = -(-training.steps // training.validate_every)
+    images = PASSES * training.steps * training.batch_size + validations * training.validation_examples
+    operations = 2 * forward * images
+    here = config.hardware.devices * config.hardware.nodes == 1 and (
+        config.hardware.accelerator == "cpu" or not torch.cuda.is_available()
+    )
+    seconds = OVERHEAD * operations / (OF_PEAK * _product_speed(config.hardware.threads)) if here else None
+    return Cost(_count(model), _count(model.encoding), forward, operations, seconds)
+
+
+def _product_speed(threads: int | None, n: int = 768) -> float:
+    """Measure the operations a second of a large matrix product."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    try:
+        a = torch.ones(n, n)
+        best = min(_seconds(lambda: a @ a) for _ in range(8))
+    finally:
+        torch.set_num_threads(before)
+    return 2 * n**3 / best
+
+
+def _seconds(work: object) -> float:
+    start = time.perf_counter()
+    work()  # type: ignore[operator]
+    return time.perf_counter() - start
+
+
+def _count(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def _scaled(number: float) -> str:
+    for power, letter in ((18, "E"), (15, "P"), (12, "T"), (9, "G"), (6, "M")):
+        if number >= 10**power:
+            return f"{number / 10**power:.1f} {letter}"
+    return f"{number:,.0f}"
+
+
+def _rounded(seconds: float) -> int:
+    """Round to two digits: it is an estimate."""
+    scale = 10 ** max(len(str(round(seconds))) - 2, 0)
+    return round(seconds / scale) * scale

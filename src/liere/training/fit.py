@@ -1,0 +1,176 @@
+"""Train a run from wherever it is to its end."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader
+
+from liere.files import write_atomically
+from liere.machine import machine, versions
+from liere.training.checkpoints import Checkpoint, load_newest, save_weights
+from liere.training.classifier import Classifier
+from liere.training.config import RunConfig
+from liere.training.journal import Journal
+from liere.training.lightning_import import import_lightning
+from liere.training.model import build_model
+from liere.training.progress import Progress
+from liere.training.runs import Run
+from liere.training.stream import Batch, EvaluationBatches, ExampleOrder, TrainingBatches, make_loader
+from liere.training.survival import Saver, StopRequest, stop_on_signals
+from liere.vit import VisionTransformer
+
+pl = import_lightning()
+
+__all__ = ["make_trainer", "train"]
+
+
+def make_trainer(config: RunConfig, **options: Any) -> Any:
+    """Return a Lightning trainer on a run's hardware; what examples it sees is for the loaders to say."""
+    hardware = config.hardware
+    return pl.Trainer(
+        accelerator=hardware.accelerator,
+        devices=hardware.devices,
+        num_nodes=hardware.nodes,
+        strategy=hardware.strategy,
+        precision="32-true" if hardware.precision == "32" else hardware.precision,
+        deterministic=config.training.deterministic,
+        use_distributed_sampler=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        logger=False,
+        **options,
+    )
+
+
+def train(
+    run: Run, *, say: Callable[[str], None], request: StopRequest | None = None, patience: float = 0
+) -> dict[str, Any]:
+    """Train a run to its end, from its newest whole checkpoint or from the beginning, and return its result.
+
+    Args:
+        run: The run.
+        say: Receives lines about progress and damaged checkpoints.
+        request: When to stop earlier.
+        patience: Seconds to wait for another process that is training it.
+
+    Raises:
+        StoppedError: If it was stopped earlier. It is saved and can be resumed.
+        OSError: If it cannot be saved; earlier checkpoints are still there.
+        ValueError: If another process is training it.
+    """
+    # Further processes of a distributed run are started by the first one, which has the lock.
+    with run.lock(patience) if pl.utilities.rank_zero_only.rank == 0 else nullcontext():
+        if run.is_finished:
+            return run.result()
+        config = run.config
+        if config.hardware.threads is not None:
+            torch.set_num_threads(config.hardware.threads)
+        checkpoint, refused = load_newest(run.checkpoints, config.fingerprint)
+        for line in refused:
+            say(f"warning: {line}")
+        model = build_model(config)
+        if checkpoint is not None:
+            model.load_state_dict(checkpoint.state_dict)
+            say(f"{run.folder.name}: going on after step {checkpoint.step:,} of {config.training.steps:,}")
+        elif refused:
+            say(f"{run.folder.name}: no whole checkpoint is left, starting from the beginning")
+        return _fit(run, model, checkpoint, request or StopRequest(), say)
+
+
+def _fit(
+    run: Run,
+    model: VisionTransformer,
+    checkpoint: Checkpoint | None,
+    request: StopRequest,
+    say: Callable[[str], None],
+) -> dict[str, Any]:
+    config, training = run.config, run.config.training
+    first_step, seconds = (checkpoint.step, checkpoint.seconds) if checkpoint else (0, 0.0)
+    start = time.monotonic()
+
+    def clock() -> float:
+        return seconds + time.monotonic() - start
+
+    classifier = Classifier(model, config, first_step=first_step)
+    journal = Journal(run, checkpoint.journal if checkpoint else None, first_step, clock)
+    if first_step < training.steps and not journal.reached_target:
+        trainer = make_trainer(
+            config,
+            callbacks=[
+                journal,
+                Saver(run, journal, checkpoint, request, clock),
+                Progress(journal, run.folder.name, say),
+            ],
+            max_steps=training.steps - first_step,
+            max_epochs=-1,
+            num_sanity_val_steps=0,
+            accumulate_grad_batches=training.accumulate,
+            gradient_clip_val=config.optimizer.clip,
+            reload_dataloaders_every_n_epochs=1,
+        )
+        with stop_on_signals(request):
+            trainer.fit(classifier, datamodule=_Data(config, classifier))
+        first_step = classifier.step
+    return _finish(run, model, journal, step=first_step, seconds=clock())
+
+
+class _Data(pl.LightningDataModule):  # type: ignore[misc, name-defined]
+    """The loaders of a run. What Lightning calls an epoch are the steps up to the next validation."""
+
+    def __init__(self, config: RunConfig, classifier: Classifier) -> None:
+        super().__init__()
+        self.config, self.classifier = config, classifier
+        self.train_data = config.data.load("train")
+        self.val_data = config.data.load("val", length=config.training.validation_examples)
+        self.order = ExampleOrder(len(self.train_data), config.training.seed)
+
+    def train_dataloader(self) -> DataLoader[Batch]:
+        """Return the batches from the present step to the next validation."""
+        training, step = self.config.training, self.classifier.step
+        stop = min((step // training.validate_every + 1) * training.validate_every, training.steps)
+        batches = TrainingBatches(
+            self.order,
+            range(step, stop),
+            training.batch_size,
+            training.accumulate,
+            self.trainer.global_rank,
+            self.trainer.world_size,
+        )
+        return self._loader(self.train_data, batches)
+
+    def val_dataloader(self) -> DataLoader[Batch]:
+        """Return the examples to validate with, this process's part of them."""
+        size = self.config.training.part_size
+        batches = EvaluationBatches(len(self.val_data), size, self.trainer.global_rank, self.trainer.world_size)
+        return self._loader(self.val_data, batches)
+
+    def _loader(self, data: Any, batches: Any) -> DataLoader[Batch]:
+        on_gpu = self.trainer.strategy.root_device.type == "cuda"
+        return make_loader(data, batches, workers=self.config.hardware.workers, pin_memory=on_gpu)
+
+
+def _finish(run: Run, model: VisionTransformer, journal: Journal, *, step: int, seconds: float) -> dict[str, Any]:
+    result = {
+        "step": step,
+        "examples": step * run.config.training.batch_size,
+        "seconds": round(seconds, 2),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "encoding_parameters": sum(p.numel() for p in model.encoding.parameters()),
+        "best": journal.best,
+        "fingerprint": run.config.fingerprint,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": machine(),
+        "versions": versions(("torch", "lightning")),
+    }
+    if pl.utilities.rank_zero_only.rank == 0:
+        save_weights(model.state_dict(), run.final_weights)
+        write_atomically(run.result_file, json.dumps(result, indent=1) + "\n")
+    return result

@@ -1,0 +1,50 @@
+"""The optimiser and its schedule."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+
+from liere.training.config import OptimizerConfig
+from liere.vit import VisionTransformer
+
+__all__ = ["learning_rate_factor", "make_optimizer"]
+
+
+def learning_rate_factor(step: int, *, total_steps: int, warmup_steps: int) -> float:
+    """Return by what the learning rate of a step is multiplied: up to 1 in a line, then down to 0 in half a cosine.
+
+    Args:
+        step: From 0 to `total_steps` - 1.
+        total_steps: Steps of the whole run.
+        warmup_steps: Steps of the line; the one after them has the full rate.
+
+    Example:
+        >>> [round(learning_rate_factor(step, total_steps=6, warmup_steps=2), 2) for step in range(6)]
+        [0.33, 0.67, 1.0, 0.85, 0.5, 0.15]
+    """
+    if step < warmup_steps:
+        return (step + 1) / (warmup_steps + 1)
+    return 0.5 * (1 + math.cos(math.pi * (step - warmup_steps) / max(total_steps - warmup_steps, 1)))
+
+
+def make_optimizer(model: VisionTransformer, config: OptimizerConfig) -> torch.optim.Optimizer:
+    """Return Adam for a model's parameters; generators have a learning rate of their own.
+
+    Weight decay is decoupled and spares vectors and what the model's `no_weight_decay` names.
+    """
+    spared = model.no_weight_decay()
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        rate = config.learning_rate
+        if "generators" in name and config.generator_learning_rate is not None:
+            rate = config.generator_learning_rate
+        decays = parameter.ndim > 1 and name not in spared
+        groups.setdefault((rate, config.weight_decay if decays else 0.0), []).append(parameter)
+    return torch.optim.AdamW(
+        [{"params": params, "lr": rate, "weight_decay": decay} for (rate, decay), params in groups.items()],
+        betas=config.betas,
+        eps=config.eps,
+    )

@@ -1,0 +1,86 @@
+"""Work in several processes at once, each with a log of its own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Job", "run_jobs"]
+
+POLL = 0.2  # seconds between looks at the processes
+PRELOADED = ("liere.evaluation.evaluate",)  # imported once; processes are copies of one that has it
+
+
+@dataclass(frozen=True)
+class Job:
+    """A piece of work.
+
+    Attributes:
+        name: What to call it.
+        work: A function of a module.
+        arguments: What it is called with; it gets the number of its slot (0, 1, ...) as well, as the last one.
+        log: File for what it prints; added to.
+    """
+
+    name: str
+    work: Callable[..., None]
+    arguments: tuple[Any, ...]
+    log: Path
+
+
+def run_jobs(
+    jobs: list[Job],
+    *,
+    slots: int,
+    watch: Callable[[list[Job]], None],
+    ended: Callable[[Job, int], None],
+) -> None:
+    """Run jobs, at most so many at a time, in order; when the caller is interrupted, wait for those that run to stop.
+
+    Args:
+        jobs: What to do.
+        slots: How many processes at a time.
+        watch: Told a few times a second which jobs are running.
+        ended: Told of each job that ended, with its exit code, negative for a signal.
+    """
+    context: Any = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
+    if hasattr(os, "fork"):
+        context.set_forkserver_preload(list(PRELOADED))
+    waiting, running, free = list(jobs), dict[int, tuple[Job, Any]](), list(range(slots))
+    try:
+        while waiting or running:
+            while waiting and free:
+                slot, job = free.pop(0), waiting.pop(0)
+                process = context.Process(target=_work, args=(job, slot), name=job.name)
+                process.start()
+                running[slot] = (job, process)
+            watch([job for job, _ in running.values()])
+            time.sleep(POLL)
+            for slot, (job, process) in list(running.items()):
+                if not process.is_alive():
+                    process.join()
+                    del running[slot]
+                    free.append(slot)
+                    ended(job, process.exitcode)
+    finally:
+        for _, process in running.values():
+            process.terminate()  # asks it to save and stop
+        for _, process in running.values():
+            process.join()
+
+
+def _work(job: Job, slot: int) -> None:
+    # Loaders of this process start their workers as they would in any other.
+    multiprocessing.set_start_method(None, force=True)
+    job.log.parent.mkdir(parents=True, exist_ok=True)
+    with job.log.open("a") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+        sys.stdout = sys.stderr = log
+        job.work(*job.arguments, slot)

@@ -1,0 +1,85 @@
+"""How far a run is: a bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from liere.training.classifier import Classifier
+from liere.training.journal import Journal
+from liere.training.lightning_import import import_lightning
+
+pl = import_lightning()
+
+__all__ = ["Progress"]
+
+SECONDS_BETWEEN_LINES = 30.0
+
+
+class Progress(pl.Callback):  # type: ignore[misc, name-defined]
+    """Show examples, throughput, time left, and the latest figures of the log.
+
+    Args:
+        journal: Where figures come from.
+        name: What to call the run.
+        say: Receives a line where standard error is not a terminal.
+    """
+
+    def __init__(self, journal: Journal, name: str, say: Callable[[str], None]) -> None:
+        self.journal, self.name, self.say = journal, name, say
+        self.bar: Any = None
+        self.start = self.last_line = 0.0
+        self.first = 0
+
+    def on_train_start(self, trainer: Any, classifier: Classifier) -> None:
+        """Begin."""
+        training = classifier.config.training
+        self.first = classifier.step * training.batch_size
+        self.start = self.last_line = time.monotonic()
+        if trainer.is_global_zero and sys.stderr.isatty():
+            from tqdm import tqdm
+
+            total = training.steps * training.batch_size
+            self.bar = tqdm(
+                total=total, initial=self.first, desc=self.name, unit=" examples", unit_scale=True, dynamic_ncols=True
+            )
+
+    def on_train_batch_end(self, trainer: Any, classifier: Classifier, *_: Any) -> None:
+        """Go on."""
+        if not trainer.is_global_zero:
+            return
+        training = classifier.config.training
+        done = classifier.step * training.batch_size
+        if self.bar is not None:
+            self.bar.set_postfix_str(self._figures(), refresh=False)
+            self.bar.update(done - self.bar.n)
+        elif time.monotonic() - self.last_line > SECONDS_BETWEEN_LINES:
+            self.last_line = time.monotonic()
+            total = training.steps * training.batch_size
+            rate = max(done - self.first, 1) / (self.last_line - self.start)
+            left = timedelta(seconds=round((total - done) / rate))
+            self.say(
+                f"{self.name}: {done:,} of {total:,} examples, {rate:,.0f} a second, {left} left{self._figures(', ')}"
+            )
+
+    def on_train_end(self, trainer: Any, classifier: Classifier) -> None:
+        """Leave the bar as it is."""
+        self._close()
+
+    def on_exception(self, trainer: Any, classifier: Classifier, exception: BaseException) -> None:
+        """Make room for the message."""
+        self._close()
+
+    def _close(self) -> None:
+        if self.bar is not None:
+            self.bar.close()
+            self.bar = None
+
+    def _figures(self, before: str = "") -> str:
+        latest = self.journal.latest
+        parts = [f"loss {latest['train_loss']:.3f}"] if "train_loss" in latest else []
+        parts += [f"validation {100 * latest['val_accuracy']:.1f} %"] if "val_accuracy" in latest else []
+        return before + ", ".join(parts) if parts else ""

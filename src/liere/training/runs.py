@@ -1,0 +1,170 @@
+"""A run: a folder with its configuration, checkpoints, logs and, once it is finished, its result."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from liere.files import prepare_folder
+from liere.training.config import RunConfig, parse_config, read_config
+
+__all__ = ["Run", "create_run", "open_run"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """The folder of a run.
+
+    `config.yaml` is there from the first moment, `result.json` from the last; in between there are `checkpoints/`,
+    `metrics.csv` and `tensorboard/`. Evaluations add `predictions/` and `evaluation.json`.
+    """
+
+    folder: Path
+    config: RunConfig
+
+    @property
+    def checkpoints(self) -> Path:
+        """Folder of checkpoints."""
+        return self.folder / "checkpoints"
+
+    @property
+    def best_weights(self) -> Path:
+        """Weights with the best validation accuracy."""
+        return self.folder / "best.safetensors"
+
+    @property
+    def final_weights(self) -> Path:
+        """Weights after the last step."""
+        return self.folder / "final.safetensors"
+
+    @property
+    def metrics(self) -> Path:
+        """Log of training and validation."""
+        return self.folder / "metrics.csv"
+
+    @property
+    def result_file(self) -> Path:
+        """What came out; it is there once the run is finished."""
+        return self.folder / "result.json"
+
+    @property
+    def evaluation_file(self) -> Path:
+        """What evaluations found, size by size."""
+        return self.folder / "evaluation.json"
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether there is nothing left to train."""
+        return self.result_file.exists()
+
+    def result(self) -> dict[str, Any]:
+        """Return what came out.
+
+        Raises:
+            ValueError: If the run is not finished, or the file is damaged.
+        """
+        if not self.is_finished:
+            raise ValueError(f"run {self.folder} is not finished: liere train --resume {self.folder}")
+        try:
+            return json.loads(self.result_file.read_text())
+        except ValueError:
+            raise ValueError(
+                f"{self.result_file} is damaged: delete it, then liere train --resume {self.folder}"
+            ) from None
+
+    def evaluations(self) -> list[dict[str, Any]]:
+        """Return what evaluations found so far, size by size."""
+        try:
+            return json.loads(self.evaluation_file.read_text())
+        except FileNotFoundError:
+            return []
+        except ValueError:
+            raise ValueError(f"{self.evaluation_file} is damaged: delete it, and evaluate again") from None
+
+    def curve(self) -> list[dict[str, float]]:
+        """Return the validations so far: examples, accuracy and loss."""
+        return [
+            {"examples": int(row["examples"]), "accuracy": float(row["val_accuracy"]), "loss": float(row["val_loss"])}
+            for row in self.metric_rows()
+            if row["val_accuracy"]
+        ]
+
+    def metric_rows(self) -> list[dict[str, str]]:
+        """Return the whole lines of the log; one that is being written is left out."""
+        if not self.metrics.exists():
+            return []
+        text = self.metrics.read_text()
+        return list(csv.DictReader(text[: text.rfind("\n") + 1].splitlines()))
+
+    @contextmanager
+    def lock(self, patience: float = 0) -> Iterator[None]:
+        """Keep other processes from training the same run; the lock ends with the process, however it ends.
+
+        Args:
+            patience: Seconds to wait for another process.
+
+        Raises:
+            ValueError: If one is at it.
+        """
+        import filelock
+
+        lock = filelock.FileLock(self.folder / ".lock")
+        try:
+            lock.acquire(timeout=patience)
+        except filelock.Timeout:
+            raise ValueError(f"run {self.folder} is being trained by another process: wait for it, or end it") from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def create_run(folder: Path, config: RunConfig) -> Run:
+    """Make the folder of a new run.
+
+    Raises:
+        ValueError: If there is something already.
+        OSError: If it cannot be made.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        hint = f"go on with liere train --resume {folder}, or " if (folder / "config.yaml").exists() else ""
+        raise ValueError(f"--out {folder} exists: {hint}choose another folder")
+    prepare_folder(folder.parent, "--out")
+    # The folder appears with its configuration in it, or not at all.
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
+        new = Path(temporary) / "new"
+        (new / "checkpoints").mkdir(parents=True)
+        (new / "config.yaml").write_text(config.to_yaml())
+        os.replace(new, folder)
+    return Run(folder, config)
+
+
+def open_run(folder: Path, overrides: dict[str, str] | None = None) -> Run:
+    """Return a run that was begun before.
+
+    Args:
+        folder: Its folder.
+        overrides: Fields that are to be other than they were; only those of `hardware` may be.
+
+    Raises:
+        FileNotFoundError: If there is none.
+        ValueError: If its configuration is damaged, or fields may not be overridden.
+    """
+    file = folder / "config.yaml"
+    if not file.exists():
+        raise FileNotFoundError(
+            f"no run at {folder}: there is no {file}; begin it with liere train --config ... --out {folder}"
+        )
+    for name in overrides or {}:
+        if not name.startswith("hardware."):
+            raise ValueError(
+                f"--{name} cannot change when a run is resumed: only hardware can; begin another run for it"
+            )
+    return Run(folder, parse_config(read_config(file), overrides, source=str(file)))

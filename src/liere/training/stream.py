@@ -1,0 +1,134 @@
+"""Which examples a step sees: a function of the seed and the step, so that any step can be the first of a process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from liere.data.counter_random import combine
+
+__all__ = ["Batch", "EvaluationBatches", "ExampleOrder", "TrainingBatches", "make_loader", "seed_of"]
+
+
+class Batch(NamedTuple):
+    """Some examples.
+
+    Attributes:
+        ids: Places of the examples in their data set, `[batch]`.
+        images: `[batch, channels, *size]`, uint8.
+        labels: `[batch]`.
+    """
+
+    ids: Tensor
+    images: Tensor
+    labels: Tensor
+
+
+def seed_of(*numbers: int) -> int:
+    """Return a seed that depends on all of the numbers.
+
+    Example:
+        >>> seed_of(0, 1) != seed_of(1, 0)
+        True
+    """
+    start, *rest = (torch.tensor(number) for number in numbers)
+    return int(combine(start, *rest, torch.tensor(0))) & (2**63 - 1)
+
+
+class ExampleOrder:
+    """The endless order in which examples are seen: all of them, shuffled, then all of them, shuffled anew."""
+
+    def __init__(self, length: int, seed: int) -> None:
+        self.length, self.seed = length, seed
+        self._known: tuple[int, Tensor] = (-1, torch.empty(0))
+
+    def __getitem__(self, places: range) -> list[int]:
+        """Return the examples at consecutive places of the order."""
+        examples: list[int] = []
+        start = places.start
+        while start < places.stop:
+            epoch, offset = divmod(start, self.length)
+            part = self._shuffled(epoch)[offset : offset + places.stop - start]
+            examples += part.tolist()
+            start += len(part)
+        return examples
+
+    def _shuffled(self, epoch: int) -> Tensor:
+        if self._known[0] != epoch:
+            generator = torch.Generator().manual_seed(seed_of(self.seed, epoch))
+            self._known = (epoch, torch.randperm(self.length, generator=generator))
+        return self._known[1]
+
+
+@dataclass(frozen=True)
+class TrainingBatches(Sampler[list[int]]):
+    """The examples of consecutive steps, part by part, for one of several processes.
+
+    The batch of a step does not depend on the number of parts or processes; only who sees which part of it does.
+    """
+
+    order: ExampleOrder
+    steps: range
+    batch_size: int
+    accumulate: int = 1
+    rank: int = 0
+    world_size: int = 1
+
+    def __iter__(self) -> Iterator[list[int]]:
+        size = self.batch_size // (self.accumulate * self.world_size)
+        for step in self.steps:
+            for part in range(self.accumulate):
+                start = step * self.batch_size + (part * self.world_size + self.rank) * size
+                yield self.order[range(start, start + size)]
+
+    def __len__(self) -> int:
+        return len(self.steps) * self.accumulate
+
+
+@dataclass(frozen=True)
+class EvaluationBatches(Sampler[list[int]]):
+    """Every example once: batches of consecutive ones, dealt out to processes in turn.
+
+    Batches are the same for any number of processes, and so is what comes out for each example.
+    """
+
+    length: int
+    batch_size: int
+    rank: int = 0
+    world_size: int = 1
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for start in range(self.rank * self.batch_size, self.length, self.world_size * self.batch_size):
+            yield list(range(start, min(start + self.batch_size, self.length)))
+
+    def __len__(self) -> int:
+        return len(range(self.rank * self.batch_size, self.length, self.world_size * self.batch_size))
+
+
+class _WholeBatches(Dataset[Batch]):
+    """A data set whose items are batches: of the examples that are asked for."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+    def __getitem__(self, indices: Sequence[int]) -> Batch:
+        return Batch(torch.tensor(indices), *self.data.batch(indices))
+
+
+def make_loader(
+    data: Any, batches: Sampler[list[int]], *, workers: int = 0, pin_memory: bool = False
+) -> DataLoader[Batch]:
+    """Return a loader of `Batch`es from a data set with a method `batch`; it leaves torch's global generator alone."""
+    return DataLoader(
+        _WholeBatches(data),
+        batch_size=None,
+        sampler=batches,
+        num_workers=workers,
+        pin_memory=pin_memory,
+        generator=torch.Generator().manual_seed(0),
+    )

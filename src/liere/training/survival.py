@@ -1,0 +1,144 @@
+"""Saving a run while it is trained, and stopping it so that nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from liere.training.checkpoints import Checkpoint, save_checkpoint, save_weights
+from liere.training.classifier import Classifier
+from liere.training.journal import Journal
+from liere.training.lightning_import import import_lightning
+from liere.training.runs import Run
+
+pl = import_lightning()
+
+__all__ = ["Saver", "StopRequest", "StoppedError", "stop_on_signals"]
+
+
+class StoppedError(Exception):
+    """A run was stopped and saved before its end."""
+
+
+@dataclass
+class StopRequest:
+    """Why a run should stop after this step, if it should.
+
+    Attributes:
+        signal: The signal that asked for it.
+        further_steps: Stop after so many; None for the run's end.
+        parent: Stop when this process is not the parent any more; None to live on without it.
+    """
+
+    signal: int | None = None
+    further_steps: int | None = None
+    parent: int | None = None
+
+    def reason(self, steps: int) -> str | None:
+        """Return why to stop after so many steps of this process, or None to go on."""
+        if self.signal is not None:
+            return f"by {signal.Signals(self.signal).name}"
+        if self.parent is not None and os.getppid() != self.parent:
+            return "because its parent is gone"
+        if self.further_steps is not None and steps >= self.further_steps:
+            return "as asked"
+        return None
+
+
+@contextmanager
+def stop_on_signals(request: StopRequest) -> Iterator[None]:
+    """Turn the first SIGINT or SIGTERM into a request; a second one does what it always does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def ask(number: int, frame: Any) -> None:
+        request.signal = number
+        signal.signal(number, before[number])
+
+    for number in before:
+        signal.signal(number, ask)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class Saver(pl.Callback):  # type: ignore[misc, name-defined]
+    """Save the run every few steps, after validations, and when it is asked to stop.
+
+    Args:
+        run: The run.
+        journal: Its log, which is saved along; it comes before this callback.
+        checkpoint: What the run goes on from; None at its beginning.
+        request: Asked after every step.
+        clock: Returns the seconds that the run has taken.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        journal: Journal,
+        checkpoint: Checkpoint | None,
+        request: StopRequest,
+        clock: Callable[[], float],
+    ) -> None:
+        self.run, self.journal, self.checkpoint, self.request, self.clock = run, journal, checkpoint, request, clock
+
+    def on_train_start(self, trainer: Any, classifier: Classifier) -> None:
+        """Give the optimiser its state back; learning rates are the schedule's."""
+        if self.checkpoint is not None:
+            (optimizer,) = trainer.optimizers
+            groups = optimizer.state_dict()["param_groups"]
+            optimizer.load_state_dict(self.checkpoint.optimizer | {"param_groups": groups})
+            self.checkpoint = None  # frees the memory
+
+    def on_train_batch_end(
+        self, trainer: Any, classifier: Classifier, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Save where it is due; a step with a validation is saved after that."""
+        training = self.run.config.training
+        if (batch_idx + 1) % training.accumulate:
+            return
+        step = classifier.step
+        if step % training.validate_every == 0 or step == training.steps:
+            return
+        reason = self.request.reason(trainer.global_step)
+        if reason or step % training.checkpoint_every == 0:
+            self._save(trainer, classifier)
+        if reason:
+            raise StoppedError(reason)
+
+    def on_validation_end(self, trainer: Any, classifier: Classifier) -> None:
+        """Save, the best weights too; stop if that was asked for or the target is reached."""
+        score, target = classifier.validation, self.run.config.training.stop_at_accuracy
+        assert score is not None
+        if self.journal.best is not None and self.journal.best["step"] == classifier.step and trainer.is_global_zero:
+            save_weights(classifier.model.state_dict(), self.run.best_weights)
+        if target is not None and score.accuracy >= target:
+            self.journal.reached_target = True
+            trainer.should_stop = True
+        self._save(trainer, classifier)
+        reason = self.request.reason(trainer.global_step)
+        if reason and not trainer.should_stop and classifier.step < self.run.config.training.steps:
+            raise StoppedError(reason)
+
+    def _save(self, trainer: Any, classifier: Classifier) -> None:
+        if trainer.is_global_zero:
+            (optimizer,) = trainer.optimizers
+            checkpoint = Checkpoint(
+                fingerprint=self.run.config.fingerprint,
+                step=classifier.step,
+                seconds=self.clock(),
+                state_dict=classifier.model.state_dict(),
+                optimizer=optimizer.state_dict(),
+                journal=self.journal.state_dict(),
+            )
+            save_checkpoint(checkpoint, self.run.checkpoints)
