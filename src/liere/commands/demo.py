@@ -1,25 +1,60 @@
-"""`liere demo`: the rotations of a grid as a picture."""
+"""`liere demo`: absolute positions fail at the spatial task, rotations learn it, LieRE keeps it on larger images."""
 
 from __future__ import annotations
 
 import argparse
+from importlib import resources
 from pathlib import Path
 
+from liere.commands.arguments import positive_number
+from liere.commands.compare import PAPER_ENCODINGS, run_comparison
 from liere.commands.output import say
 
 __all__ = ["HELP", "add_arguments", "run"]
 
-HELP = "draw what each rotary encoding makes of a grid of positions"
+HELP = "train each encoding on the paper's spatial task and show which of them learn it"
+SIZES = (108, 168, 276)
+EXAMPLES = 2_000
+QUICK_ENCODINGS = ("absolute", "liere")
+QUICK_SIZES = (60, 84)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
-    parser.add_argument("--out", type=Path, default=Path("liere-demo"), help="folder (default: ./liere-demo)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the generators (default: 0)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("liere-demo"),
+        metavar="DIR",
+        help="folder of runs and report; what is finished there is not run again (default: ./liere-demo)",
+    )
+    parser.add_argument("--quick", action="store_true", help="two encodings on a small grid: under two minutes")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of weights and order (default: 0)")
+    parser.add_argument("--jobs", type=positive_number, metavar="N", help="processes (default: one a GPU, or a core)")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Run the demo."""
-    from liere.demo import run_demo
+    """Compare the encodings."""
+    from liere.evaluation.compare import make_plan
+    from liere.training.config import read_config
 
-    run_demo(args.out, say, seed=args.seed)
+    name = "demo-quick.yaml" if args.quick else "demo.yaml"
+    with resources.as_file(resources.files("liere") / "recipes" / name) as file:
+        recipe = read_config(file)
+    plan = make_plan(
+        recipe,
+        {},
+        encodings=QUICK_ENCODINGS if args.quick else PAPER_ENCODINGS,
+        seeds=[args.seed],
+        sizes=QUICK_SIZES if args.quick else SIZES,
+        examples=EXAMPLES,
+        folder=args.out / "quick" if args.quick else args.out,
+        slots=args.jobs,
+        source=name,
+    )
+    config = plan.runs[0].config
+    say(f"The Y's base points at an arrow: which way does it point? {len(plan.runs)} models learn to answer,")
+    say(f"from {config.training.examples:,} examples of {config.data.size} px each, then see larger images for the first time.")
+    say("Counting arrows alone gives some 45 %, blind guessing 25 %.")
+    say()
+    run_comparison(plan)

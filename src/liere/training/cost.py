@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from datetime import timedelta
 
 import torch
 from torch import nn
@@ -45,7 +44,7 @@ class Cost:
         work = f"{_scaled(self.forward)} multiply-adds an image, {_scaled(self.operations)} operations in all"
         if self.seconds is None:
             return f"{size}; {work}"
-        return f"{size}; {work}: about {timedelta(seconds=_rounded(max(self.seconds, 1)))} on this machine"
+        return f"{size}; {work}: about {_duration(self.seconds)} on this machine"
 
 
 def estimate_cost(config: RunConfig, model: VisionTransformer) -> Cost:
@@ -79,7 +78,7 @@ def _product_speed(threads: int | None, n: int = 768) -> float:
     torch.set_num_threads(threads or before)
     try:
         a = torch.ones(n, n)
-        best = min(_seconds(lambda: a @ a) for _ in range(8))
+        best = min(_seconds(lambda: a @ a) for _ in range(20))
     finally:
         torch.set_num_threads(before)
     return 2 * n**3 / best
@@ -102,7 +101,8 @@ def _scaled(number: float) -> str:
     return f"{number:,.0f}"
 
 
-def _rounded(seconds: float) -> int:
-    """Round to two digits: it is an estimate."""
-    scale = 10 ** max(len(str(round(seconds))) - 2, 0)
-    return round(seconds / scale) * scale
+def _duration(seconds: float) -> str:
+    for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.2g} {unit}"
+    return f"{max(round(seconds), 1)} s"
