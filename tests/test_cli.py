@@ -55,14 +55,28 @@ def test_flops_changing_a_dimension_changes_every_computed_cell(capsys, change):
         assert before[1] != after[1]
 
 
-def test_demo_writes_a_picture(capsys, tmp_path):
-    pytest.importorskip("matplotlib")
-    assert main(["demo", "--out", str(tmp_path / "new" / "folder")]) == 0
-    assert "demo.png" in capsys.readouterr().out
-    assert (tmp_path / "new" / "folder" / "demo.png").stat().st_size > 50_000
-    numbers = json.loads((tmp_path / "new" / "folder" / "demo.json").read_text())["encodings"]
-    assert [row["relativity_error"] < 1e-12 for row in numbers] == [True, True, False, False]
-    assert [row["commutator"] == 0 for row in numbers] == [True, True, False, False]
+@pytest.mark.parametrize(("options", "encodings", "sizes"), [([], 5, [108, 168, 276]), (["--quick"], 2, [60, 84])])
+def test_the_demo_compares_encodings(monkeypatch, tmp_path, options, encodings, sizes):
+    pytest.importorskip("pydantic")
+    plans = []
+    monkeypatch.setattr("liere.commands.demo.run_comparison", plans.append)
+    assert main(["demo", "--out", str(tmp_path), *options]) == 0
+    (plan,) = plans
+    assert len(plan.runs) == encodings
+    assert {run.config.model.encoding for run in plan.runs} >= {"absolute", "liere"}
+    assert plan.sizes == sizes
+    assert len({run.config.training.seed for run in plan.runs}) == 1
+
+
+@pytest.mark.slow
+def test_the_quick_demo_shows_the_contrast(tmp_path, capsys):
+    pytest.importorskip("pydantic")
+    assert main(["demo", "--quick", "--out", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.rstrip().endswith("report.html")
+    report = json.loads((tmp_path / "quick" / "report.json").read_text())
+    accuracy = {row["encoding"]: row["evaluations"][0]["accuracy"]["value"] for row in report["encodings"]}
+    assert accuracy["absolute"] < 0.7
+    assert accuracy["liere"] > 0.95
 
 
 @pytest.mark.parametrize("encoding", ["none", "absolute", "visionllama", "rope_mixed", "liere8"])

@@ -61,14 +61,12 @@ def test_the_api_page_names_every_public_name():
     assert [name for name in liere.__all__ if f"`{name}" not in page] == []
 
 
-def test_results_of_demo_and_inspect_are_those_of_the_code(capsys, tmp_path):
+def test_results_of_inspect_are_those_of_the_code(capsys, tmp_path):
     pytest.importorskip("matplotlib")
     results = ROOT / "docs" / "results"
-    assert main(["demo", "--out", str(tmp_path)]) == 0
     assert main(["inspect", "vit_small", "--encoding", "liere8", "--out", str(tmp_path)]) == 0
-    for name in ("demo.json", "inspect.json"):
-        new, old = (json.loads((folder / name).read_text()) for folder in (tmp_path, results))
-        assert _leaves(new) == pytest.approx(_leaves(old), rel=1e-2, abs=1e-3)
+    new, old = (json.loads((folder / "inspect.json").read_text()) for folder in (tmp_path, results))
+    assert _leaves(new) == pytest.approx(_leaves(old), rel=1e-2, abs=1e-3)
 
 
 def _leaves(value) -> list[float]:

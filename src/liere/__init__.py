@@ -1,5 +1,6 @@
 """liere: learned rotational position encodings for transformers over images, video, volumes and points."""
 
+from liere import data
 from liere.encodings import PositionEncoding, RotaryEncoding, TransformerShape, create_encoding, list_encodings
 from liere.encodings.liere import LieRE
 from liere.fold import fold_1d
@@ -20,6 +21,7 @@ __all__ = [
     "apply_rotations",
     "create_encoding",
     "create_model",
+    "data",
     "exp_skew",
     "fold_1d",
     "from_reference",

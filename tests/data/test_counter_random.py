@@ -39,7 +39,7 @@ def test_words_are_those_of_splitmix64(starts, count):
 
 
 def test_words_are_those_that_others_print():
-    # The first outputs for state 1234567, from the reference program's test at prng.di.unimi.it.
+    # For state 1234567, as Rosetta Code ("Pseudo-random numbers/Splitmix64") prints them.
     expected = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
     assert [word % WORD for word in random_words(torch.tensor([1234567]), 4)[0].tolist()] == expected
 

@@ -223,19 +223,17 @@ def test_encodings_of_one_report_have_different_colours():
 
 
 def test_files(report):
-    assert sorted(path.name for path in report.iterdir()) == [
+    assert sorted(path.name for path in report.iterdir()) == ["report", "report.html", "report.json", "report.md"]
+    assert sorted(path.name for path in (report / "report").iterdir()) == [
         "attention-108.png",
         "attention-276.png",
         "learning-curves.png",
         "overview.png",
-        "report.html",
-        "report.json",
-        "report.md",
         "resolution.png",
         *(f"sample-{i}.png" for i in range(6)),
     ]
     assert json.loads((report / "report.json").read_text()) == make_comparison()
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in report.glob("*.png"))
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in report.glob("report/*"))
 
 
 def test_page_stands_alone(report):
@@ -279,14 +277,15 @@ def test_page_and_markdown_show_the_same_tables(report):
 
 def test_links_of_the_markdown_lead_somewhere(report):
     targets = re.findall(r"\]\(([^)]+)\)", (report / "report.md").read_text())
-    assert {path.name for path in report.iterdir()} - set(targets) == {"report.html", "report.md"}
+    files = {str(path.relative_to(report)) for path in report.rglob("*") if path.is_file()}
+    assert files - set(targets) == {"report.html", "report.md"}
     assert all((report / target).exists() for target in targets)
 
 
 def test_output_is_the_same_every_time(report, tmp_path):
     write_report(make_comparison(), make_pictures(), tmp_path)
-    for path in report.iterdir():
-        assert path.read_bytes() == (tmp_path / path.name).read_bytes(), path.name
+    for path in report.rglob("*.*"):
+        assert path.read_bytes() == (tmp_path / path.relative_to(report)).read_bytes(), path.name
 
 
 ODD = '<script>alert("1")</script> & $x_{$ |*_'
@@ -317,8 +316,8 @@ def test_little_data(tmp_path, names, seeds, sizes):
     page = Page(write_report(comparison, Pictures(), tmp_path).read_text())
     assert page.tags["svg"] == (2 if names else 0)
     assert page.tags["img"] == 0
-    assert (tmp_path / "overview.png").exists() == bool(names)
-    assert "](sample" not in (tmp_path / "report.md").read_text()
+    assert (tmp_path / "report" / "overview.png").exists() == bool(names)
+    assert "sample-" not in (tmp_path / "report.md").read_text()
 
 
 @pytest.mark.parametrize("missing", ["curves", "evaluations", "last points"])
@@ -332,7 +331,7 @@ def test_missing_pieces(tmp_path, missing):
         comparison["pairs"] = []
     page = Page(write_report(comparison, Pictures(), tmp_path).read_text())
     assert page.tags["svg"] == (2 if missing == "last points" else 1)
-    assert (tmp_path / "learning-curves.png").exists() == (missing == "last points")
+    assert (tmp_path / "report" / "learning-curves.png").exists() == (missing == "last points")
     assert result_table(comparison).texts[0][1] == ("–" if missing == "evaluations" else "45.3 (43.1-47.5)")
 
 
@@ -343,7 +342,7 @@ def test_unknown_format(tmp_path):
 
 
 def test_a_report_that_cannot_be_replaced_leaves_nothing_behind(tmp_path):
-    (tmp_path / "overview.png").mkdir()
+    (tmp_path / "report" / "overview.png").mkdir(parents=True)
     with pytest.raises(OSError, match=r"overview\.png"):
         write_report(make_comparison(["liere"]), Pictures(), tmp_path)
-    assert not list(tmp_path.glob(".*"))
+    assert not list(tmp_path.rglob(".*"))

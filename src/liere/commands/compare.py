@@ -101,6 +101,10 @@ class _Display:
     """A table that grows as runs end, and a line below it that tells how the others are."""
 
     def __init__(self, plan: Plan) -> None:
+        from liere.evaluation.summary import encoding_names
+
+        names = encoding_names([planned.config for planned in plan.runs])
+        self.names = {planned.folder: name for planned, name in zip(plan.runs, names, strict=True)}
         self.plan, self.ended = plan, 0
         self.header = ["encoding", "seed", *(f"{size} px" for size in plan.sizes), "examples to 95 %", "seconds"]
         self.widths = [max(len(name), 11) for name in self.header]
@@ -109,13 +113,13 @@ class _Display:
 
     def add(self, run: Run) -> None:
         """Show a run that ended."""
-        from liere.evaluation.summary import examples_to_target, name_of
+        from liere.evaluation.summary import examples_to_target
 
         self.clear()
         accuracies = {record["size"]: record["accuracy"]["value"] for record in run.evaluations()}
         reached = examples_to_target(run)
         row = [
-            name_of(run),
+            self.names[run.folder],
             str(run.config.training.seed),
             *(f"{100 * accuracies[size]:.1f} %" for size in self.plan.sizes),
             "not reached" if reached is None else f"{reached:,}",

@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "runs", nargs="+", type=Path, metavar="RUN", help="folders of runs, or of comparisons with all their runs"
     )
+    parser.add_argument("--name", default="report", help="what to call the files (default: report)")
     parser.add_argument(
         "--out", type=Path, default=Path("liere-report"), metavar="DIR", help="folder (default: ./liere-report)"
     )
@@ -36,10 +37,10 @@ def run(args: argparse.Namespace) -> None:
 
     runs = find_runs(args.runs)
     prepare_folder(args.out, "--out")
-    write_and_show(runs, args.out, "liere " + shlex.join(sys.argv[1:]))
+    write_and_show(runs, args.out, "liere " + shlex.join(sys.argv[1:]), args.name)
 
 
-def write_and_show(runs: Sequence[Run], folder: Path, command: str) -> Path:
+def write_and_show(runs: Sequence[Run], folder: Path, command: str, name: str = "report") -> Path:
     """Write the report of runs to a folder, print its table and its finding, and return its page."""
     from liere.evaluation.report import write_report
     from liere.evaluation.report.finding import finding
@@ -49,7 +50,7 @@ def write_and_show(runs: Sequence[Run], folder: Path, command: str) -> Path:
 
     comparison = summarise(runs, command=command, root=folder)
     sizes = [comparison["train_size"], max(comparison["sizes"])]
-    page = write_report(comparison, make_pictures(runs, sizes), folder)
+    page = write_report(comparison, make_pictures(runs, sizes), folder, name)
     content = result_table(comparison)
     say()
     for line in table(content.header, content.texts):

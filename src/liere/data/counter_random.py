@@ -28,8 +28,8 @@ def _mix(x: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
     return x
 
 
-def combine(start: Int[Tensor, "*shape"], *counters: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
-    """Return words that depend on all arguments, elementwise, and look unrelated for others.
+def combine(start: Int[Tensor, "..."], *counters: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
+    """Return words that depend on all arguments, elementwise (they broadcast), and look unrelated for others.
 
     Example:
         >>> one, two = combine(torch.tensor(0), torch.tensor([7, 8]))
@@ -46,6 +46,6 @@ def random_words(start: Int[Tensor, "batch"], count: int) -> Int[Tensor, "batch 
     return _mix(start[:, None] + torch.arange(1, count + 1) * _STEP)
 
 
-def random_below(words: Int[Tensor, "*shape"], bound: int | Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
+def random_below(words: Int[Tensor, "..."], bound: int | Int[Tensor, "..."]) -> Int[Tensor, "..."]:
     """Return whole numbers from 0 to `bound` - 1; 48 bits make the bias too small to be seen for bounds below 2**20."""
     return ((words >> 16) & ((1 << 48) - 1)) % bound

@@ -61,7 +61,7 @@ class SpatialReasoning(Dataset[tuple[Tensor, int]]):
         >>> data = SpatialReasoning(108, split="test")
         >>> image, label = data[0]
         >>> image.shape, data.classes[label]
-        (torch.Size([3, 108, 108]), 'down')
+        (torch.Size([3, 108, 108]), 'right')
         >>> images, labels = data.batch(range(64))
         >>> images.shape, images.dtype
         (torch.Size([64, 3, 108, 108]), torch.uint8)
@@ -150,10 +150,10 @@ class SpatialReasoning(Dataset[tuple[Tensor, int]]):
         Example:
             >>> for row in SpatialReasoning(48, distractor_arrows=2, distractor_letters=1).cells(0):
             ...     print(" ".join(symbol.rjust(2, ".") for symbol in row))
+            .. .. Y↓ .→
+            .↑ .. .↑ ..
             .. .. .. ..
-            .. .. .. .A
-            .. .→ .. .↑
-            Y← .. .. .→
+            .. .. .A ..
         """
         return [[SYMBOLS[code] for code in row] for row in self.codes([index])[0].tolist()]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from liere.files import write_atomically
 
@@ -39,7 +40,7 @@ class Predictions:
             raise ValueError(f"every example must be predicted once, but {wrong} of {len(counts)} are not")
 
     @property
-    def correct(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def correct(self) -> NDArray[np.float64]:
         """1 where the answer is right, 0 where it is wrong."""
         return (np.asarray(self.labels) == np.asarray(self.predictions)).astype(np.float64)
 

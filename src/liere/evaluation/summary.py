@@ -16,9 +16,10 @@ from liere.evaluation.predictions import Predictions
 from liere.evaluation.report import FORMAT
 from liere.evaluation.statistics import accuracy_interval, mean_interval, paired_difference
 from liere.machine import machine, versions
+from liere.training.config import RunConfig
 from liere.training.runs import Run, open_run
 
-__all__ = ["examples_to_target", "find_runs", "name_of", "summarise"]
+__all__ = ["encoding_names", "examples_to_target", "find_runs", "summarise"]
 
 TARGET = 0.95
 PAIRS_NOTE = (
@@ -46,10 +47,20 @@ def find_runs(folders: Sequence[Path]) -> list[Run]:
     return runs
 
 
-def name_of(run: Run) -> str:
-    """Return the name of a run's encoding, with its options if it has any."""
-    options = ",".join(f"{name}={value}" for name, value in run.config.model.options.items())
-    return run.config.model.encoding + (f":{options}" if options else "")
+def encoding_names(configs: Sequence[RunConfig]) -> list[str]:
+    """Return what to call the encodings of runs: with their options where it takes these to tell two apart."""
+    variants: dict[str, set[str]] = {}
+    for config in configs:
+        variants.setdefault(config.model.encoding, set()).add(_with_options(config))
+    return [
+        config.model.encoding if len(variants[config.model.encoding]) == 1 else _with_options(config)
+        for config in configs
+    ]
+
+
+def _with_options(config: RunConfig) -> str:
+    options = ",".join(f"{name}={value}" for name, value in sorted(config.model.options.items()))
+    return config.model.encoding + (f":{options}" if options else "")
 
 
 def summarise(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any]:
@@ -64,8 +75,8 @@ def summarise(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any
         ValueError: If one is not finished or not evaluated, or they cannot be compared.
     """
     groups: dict[str, list[Run]] = {}
-    for run in runs:
-        groups.setdefault(name_of(run), []).append(run)
+    for name, run in zip(encoding_names([run.config for run in runs]), runs, strict=True):
+        groups.setdefault(name, []).append(run)
     for name, group in groups.items():
         seeds = [run.config.training.seed for run in group]
         if len(set(seeds)) < len(seeds):
@@ -121,9 +132,12 @@ def _row(name: str, group: list[Run], sizes: list[int]) -> dict[str, Any]:
     results = [run.result() for run in group]
     reached = [examples for run in group if (examples := examples_to_target(run)) is not None]
     config = group[0].config
-    paper = SPATIAL.get(name, {}) if config.data.name == "spatial" and config.data.distance == 1 else {}
+    paper = (
+        SPATIAL.get(config.model.encoding, {}) if config.data.name == "spatial" and config.data.distance == 1 else {}
+    )
     return {
         "encoding": name,
+        "options": config.model.options,
         "seeds": [run.config.training.seed for run in group],
         "parameters": results[0]["parameters"],
         "encoding_parameters": results[0]["encoding_parameters"],

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from liere.evaluation.attention_maps import cls_attention, overlay_png
 from liere.evaluation.report import AttentionRow, Pictures, Sample
-from liere.evaluation.summary import name_of
+from liere.evaluation.summary import encoding_names
 from liere.training.images import to_float
 from liere.training.model import load_model
 from liere.training.runs import Run
@@ -34,8 +34,8 @@ def make_pictures(runs: Sequence[Run], sizes: Sequence[int]) -> Pictures:
         for image, label in zip(images, labels.tolist(), strict=True)
     ]
     firsts: dict[str, Run] = {}
-    for run in runs:
-        firsts.setdefault(name_of(run), run)
+    for name, run in zip(encoding_names([run.config for run in runs]), runs, strict=True):
+        firsts.setdefault(name, run)
     attention = [
         AttentionRow(name, size, _attention(run, size))
         for name, run in firsts.items()

@@ -106,6 +106,12 @@ class ModelConfig(_Section):
     """of attention probabilities"""
     drop_path: Rate = 0.0
     """stochastic depth of the last layer"""
+    num_registers: CountOrZero = 0
+    """register tokens"""
+    qk_norm: bool = False
+    """whether queries and keys are normalised before they are rotated"""
+    qkv_bias: bool = False
+    """whether queries, keys and values have biases"""
     position_policy: Literal["extend", "rescale", "reference"] = "extend"
     """positions at other resolutions"""
 

@@ -66,8 +66,10 @@ def train(
         OSError: If it cannot be saved; earlier checkpoints are still there.
         ValueError: If another process is training it.
     """
-    # Further processes of a distributed run are started by the first one, which has the lock.
-    with run.lock(patience) if pl.utilities.rank_zero_only.rank == 0 else nullcontext():
+    # Further processes of a distributed run are started by the first one, which has the lock and does the talking.
+    is_first = pl.utilities.rank_zero_only.rank == 0
+    say = say if is_first else _say_nothing
+    with run.lock(patience) if is_first else nullcontext():
         if run.is_finished:
             return run.result()
         config = run.config
@@ -83,6 +85,10 @@ def train(
         elif refused:
             say(f"{run.folder.name}: no whole checkpoint is left, starting from the beginning")
         return _fit(run, model, checkpoint, request or StopRequest(), say)
+
+
+def _say_nothing(line: str) -> None:
+    pass
 
 
 def _fit(

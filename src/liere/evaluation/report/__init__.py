@@ -17,16 +17,17 @@ __all__ = ["FORMAT", "AttentionRow", "Pictures", "Sample", "write_report"]
 FORMAT = "liere-comparison-1"
 
 
-def write_report(comparison: dict[str, Any], pictures: Pictures, folder: Path) -> Path:
-    """Write `report.html`, `report.md`, `report.json` and the pictures that the Markdown shows.
+def write_report(comparison: dict[str, Any], pictures: Pictures, folder: Path, name: str = "report") -> Path:
+    """Write `report.html`, `report.md`, `report.json` and, in `report/`, the pictures that the Markdown shows.
 
     Args:
         comparison: What was found, as JSON holds it.
         pictures: Images of the task, and attention.
         folder: Where to write; made if it is not there.
+        name: What to call the files and the folder of pictures, instead of `report`.
 
     Returns:
-        The path of `report.html`, which is written last.
+        The path of the page, which is written last.
 
     Raises:
         ValueError: If the comparison has a format that is not known here.
@@ -38,16 +39,20 @@ def write_report(comparison: dict[str, Any], pictures: Pictures, folder: Path) -
     drawn = {"Learning curves": draw_curves(comparison), "Resolution": draw_resolution(comparison)}
     drawings = {caption: drawing for caption, drawing in drawn.items() if drawing}
 
-    contents = {file_name(caption): drawing.png for caption, drawing in drawings.items()}
+    images = {file_name(caption): drawing.png for caption, drawing in drawings.items()}
     if overview := draw_overview(comparison):
-        contents["overview.png"] = overview
-    contents |= {f"sample-{i}.png": sample.png for i, sample in enumerate(pictures.samples)}
-    contents |= {f"attention-{size}.png": draw_attention(rows) for size, rows in pictures.attention_by_size().items()}
-    contents["report.json"] = (json.dumps(comparison, indent=1) + "\n").encode()
-    contents["report.md"] = render_markdown(comparison, pictures, drawings).encode()
-    contents["report.html"] = render_page(comparison, pictures, drawings).encode()
+        images["overview.png"] = overview
+    images |= {f"sample-{i}.png": sample.png for i, sample in enumerate(pictures.samples)}
+    images |= {f"attention-{size}.png": draw_attention(rows) for size, rows in pictures.attention_by_size().items()}
+    texts = {
+        f"{name}.json": json.dumps(comparison, indent=1) + "\n",
+        f"{name}.md": render_markdown(comparison, pictures, drawings, name),
+        f"{name}.html": render_page(comparison, pictures, drawings, name),
+    }
 
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in contents.items():
-        write_atomically(folder / name, content)
-    return folder / "report.html"
+    (folder / name).mkdir(parents=True, exist_ok=True)
+    for file, image in images.items():
+        write_atomically(folder / name / file, image)
+    for file, text in texts.items():
+        write_atomically(folder / file, text)
+    return folder / f"{name}.html"

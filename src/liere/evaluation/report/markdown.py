@@ -19,13 +19,16 @@ __all__ = ["render_markdown"]
 SAMPLES_A_LINE = 4
 
 
-def render_markdown(comparison: dict[str, Any], pictures: Pictures, drawings: dict[str, Drawing]) -> str:
+def render_markdown(
+    comparison: dict[str, Any], pictures: Pictures, drawings: dict[str, Drawing], name: str = "report"
+) -> str:
     """Return the report as GitHub shows it.
 
     Args:
         comparison: What was found.
         pictures: Images of the task, and attention.
-        drawings: Figures by their captions; they are looked for beside the report as `write_report` names them.
+        drawings: Figures by their captions.
+        name: What the report's files are called; its pictures are in a folder of that name.
     """
     parts = [
         f"# {escape(comparison['title'])}",
@@ -33,9 +36,9 @@ def render_markdown(comparison: dict[str, Any], pictures: Pictures, drawings: di
         escape(comparison["description"]),
         "; ".join(f"{name}: {escape(value)}" for name, value in circumstances(comparison).items()),
         *_table(result_table(comparison)),
-        *_figures(drawings),
-        *_samples(pictures.samples),
-        *_attention(pictures),
+        *_figures(drawings, name),
+        *_samples(pictures.samples, name),
+        *_attention(pictures, name),
         *_pairs(comparison),
         *_seeds(comparison),
         "## How it was made",
@@ -43,7 +46,7 @@ def render_markdown(comparison: dict[str, Any], pictures: Pictures, drawings: di
         f"On {escape(comparison['date'][:10])}. "
         + "; ".join(f"{escape(name)}: {escape(value)}" for name, value in machine_facts(comparison).items()),
         _folded("Configuration", _fenced("yaml", outline(comparison["config"]))),
-        "All numbers: [report.json](report.json).",
+        f"All numbers: [{name}.json]({name}.json).",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -73,12 +76,12 @@ def _table(table: Table) -> list[str]:
     return ["\n".join(lines), *map(escape, table.notes)]
 
 
-def _figures(drawings: dict[str, Drawing]) -> list[str]:
+def _figures(drawings: dict[str, Drawing], name: str) -> list[str]:
     if not drawings:
         return []
     alt = " ".join(drawing.alt for drawing in drawings.values())
-    links = ", ".join(f"[{caption.lower()}]({file_name(caption)})" for caption in drawings)
-    return [f"![{alt}](overview.png)", f"By themselves: {links}."]
+    links = ", ".join(f"[{caption.lower()}]({name}/{file_name(caption)})" for caption in drawings)
+    return [f"![{alt}]({name}/overview.png)", f"By themselves: {links}."]
 
 
 def file_name(caption: str) -> str:
@@ -91,11 +94,11 @@ def file_name(caption: str) -> str:
     return caption.lower().replace(" ", "-") + ".png"
 
 
-def _samples(samples: Sequence[Sample]) -> list[str]:
+def _samples(samples: Sequence[Sample], name: str) -> list[str]:
     if not samples:
         return []
     shown = [
-        (f"![{escape(sample.caption)}](sample-{i}.png)", escape(sample.caption)) for i, sample in enumerate(samples)
+        (f"![{escape(sample.caption)}]({name}/sample-{i}.png)", escape(sample.caption)) for i, sample in enumerate(samples)
     ]
     lines = []
     for start in range(0, len(shown), SAMPLES_A_LINE):
@@ -106,7 +109,7 @@ def _samples(samples: Sequence[Sample]) -> list[str]:
     return ["## The task", "\n".join([rows[0], "|" + "---|" * width, *rows[1:]])]
 
 
-def _attention(pictures: Pictures) -> list[str]:
+def _attention(pictures: Pictures, name: str) -> list[str]:
     if not pictures.attention:
         return []
     parts = [
@@ -115,7 +118,7 @@ def _attention(pictures: Pictures) -> list[str]:
         "itself, so colours tell where a layer looks, not how much more than another.",
     ]
     for size in pictures.attention_by_size():
-        parts += [f"At {size} px:", f"![Attention maps at {size} px, a row an encoding](attention-{size}.png)"]
+        parts += [f"At {size} px:", f"![Attention maps at {size} px, a row an encoding]({name}/attention-{size}.png)"]
     return parts
 
 

@@ -22,13 +22,16 @@ from liere.evaluation.report.tables import SIGNIFICANT, pair_tables, result_tabl
 __all__ = ["render_page"]
 
 
-def render_page(comparison: dict[str, Any], pictures: Pictures, drawings: dict[str, Drawing]) -> str:
+def render_page(
+    comparison: dict[str, Any], pictures: Pictures, drawings: dict[str, Drawing], name: str = "report"
+) -> str:
     """Return the page.
 
     Args:
         comparison: What was found.
         pictures: Images of the task, and attention.
         drawings: Figures by their captions, in the order to show.
+        name: What the report's files are called.
     """
     environment = Environment(
         autoescape=True,
@@ -60,6 +63,7 @@ def render_page(comparison: dict[str, Any], pictures: Pictures, drawings: dict[s
         runs=run_table(comparison),
         machine=machine_facts(comparison),
         colours=colours_of(comparison),
+        name=name,
     )
 
 

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+pytest.importorskip("tests.training.requirements")
+from liere.evaluation.evaluate import evaluate
+from liere.evaluation.predictions import Predictions
+from liere.evaluation.statistics import accuracy_interval, mean_interval
+from liere.training.fit import train
+from liere.training.model import load_model
+from liere.training.runs import open_run
+from tests.training.tiny import make_run, quiet
+
+pytestmark = quiet
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    run = make_run(tmp_path_factory.mktemp("evaluate") / "run")
+    train(run, say=print)
+    assert run.final_weights.read_bytes() != run.best_weights.read_bytes()
+    return run
+
+
+@pytest.fixture
+def run(finished):
+    """The finished run, without evaluations."""
+    finished.evaluation_file.unlink(missing_ok=True)
+    for file in finished.folder.glob("predictions/*"):
+        file.unlink()
+    return finished
+
+
+@torch.no_grad()
+def plain_predictions(run, size: int, examples: int, weights: str = "final") -> Predictions:
+    """Look at one example after the other."""
+    model = load_model(run.config, run.folder / f"{weights}.safetensors")
+    assert not model.training
+    data = run.config.data.load("test", size=size)
+    found = Predictions([], [], [], [])
+    for index in range(examples):
+        images, labels = data.batch([index])
+        logits = model((images.float() / 255 - 0.9) / 0.3)
+        found.ids.append(index)
+        found.labels.append(int(labels))
+        found.predictions.append(int(logits.argmax()))
+        found.losses.append(float(F.cross_entropy(logits, labels)))
+    return found
+
+
+@pytest.mark.parametrize("weights", ["final", "best"])
+def test_predictions_are_those_of_a_plain_loop(run, weights):
+    lines: list[str] = []
+    records = evaluate(run, [36, 60], examples=23, batch_size=10, best=weights == "best", say=lines.append)
+    assert [record["size"] for record in records] == [36, 60]
+    assert [line.partition(",")[0][:13] for line in lines] == ["run: 36 px: a", "run: 60 px: a"]
+    for record in records:
+        expected = plain_predictions(run, record["size"], 23, weights)
+        found = Predictions.read(run.folder / record["predictions"])
+        assert found.ids == list(range(23))
+        assert found.labels == expected.labels
+        assert found.predictions == expected.predictions
+        assert found.losses == pytest.approx(expected.losses, rel=1e-4)
+        assert (record["examples"], record["weights"]) == (23, weights)
+        assert record["accuracy"] == accuracy_interval(expected.correct).as_dict()
+        assert record["loss"]["value"] == pytest.approx(mean_interval(expected.losses).value, rel=1e-4)
+    assert run.evaluations() == records
+
+
+def test_batches_do_not_matter(run):
+    files = []
+    for batch_size in (1, 7, 100):
+        evaluate(run, [36], examples=15, batch_size=batch_size, say=print)
+        files.append(Predictions.read(run.folder / "predictions" / "test-36.csv"))
+    for other in files[1:]:
+        assert other.predictions == files[0].predictions
+        assert other.losses == pytest.approx(files[0].losses, rel=1e-4)
+
+
+def test_sizes_are_added_and_replaced(run):
+    evaluate(run, [48], examples=5, say=print)
+    evaluate(run, [36], examples=6, say=print)
+    assert [(record["size"], record["examples"]) for record in run.evaluations()] == [(36, 6), (48, 5)]
+    evaluate(run, [48], examples=7, say=print)
+    assert [(record["size"], record["examples"]) for record in run.evaluations()] == [(36, 6), (48, 7)]
+    with (run.folder / "predictions" / "test-48.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 7
+
+
+def test_an_unfinished_run_is_refused(tmp_path):
+    run = make_run(tmp_path / "run")
+    with pytest.raises(ValueError, match="is not finished: liere train --resume"):
+        evaluate(run, [36], say=print)
+
+
+def test_a_size_that_does_not_fit_is_told_before_anything_is_predicted(run):
+    with pytest.raises(ValueError, match="multiple of 12 px"):
+        evaluate(run, [36, 100], examples=5, say=print)
+    assert run.evaluations() == []
+
+
+def test_weights_of_another_model_are_named(run, tmp_path):
+    other = open_run(run.folder).config.model_copy(update={"model": run.config.model.model_copy(update={"dim": 32})})
+    with pytest.raises(ValueError, match=r"final\.safetensors does not fit the configuration") as raised:
+        load_model(other, run.final_weights)
+    assert "\n" not in str(raised.value)
+    (tmp_path / "w.safetensors").write_bytes(run.final_weights.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=r"w\.safetensors"):
+        load_model(run.config, tmp_path / "w.safetensors")
+
+
+@pytest.mark.slow
+def test_two_processes_write_the_same_bytes(run):
+    command = [sys.executable, "-m", "liere.cli", "eval", str(run.folder), "--examples", "45", "--batch-size", "10"]
+    outputs = []
+    for devices in ("1", "2"):
+        done = subprocess.run(
+            [*command, "--sizes", "36", "48", "--devices", devices, "--accelerator", "cpu"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("px: accuracy") == 2
+        files = [run.folder / "predictions" / f"test-{size}.csv" for size in (36, 48)]
+        outputs.append([file.read_bytes() for file in [*files, run.evaluation_file]])
+    assert outputs[0] == outputs[1]

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("numpy")
+from liere.evaluation.predictions import Predictions
+
+FEW = Predictions([0, 1, 2], [3, 0, 1], [3, 1, 1], [0.125, 2.5, 1e-7])
+
+
+def test_a_file_has_a_line_for_each_example(tmp_path):
+    file = tmp_path / "new" / "test-108.csv"
+    FEW.write(file)
+    assert file.read_text() == "id,label,prediction,loss\n0,3,3,0.125\n1,0,1,2.5\n2,1,1,1e-07\n"
+    assert list(file.parent.iterdir()) == [file]
+
+
+@given(rows=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.floats(0, 1e6)), max_size=20))
+def test_what_is_written_is_read(tmp_path_factory, rows):
+    file = tmp_path_factory.getbasetemp() / "predictions.csv"
+    labels, predictions, losses = ([row[place] for row in rows] for place in range(3))
+    Predictions(list(range(len(rows))), labels, predictions, losses).write(file)
+    found = Predictions.read(file)
+    assert (found.ids, found.labels, found.predictions) == (list(range(len(rows))), labels, predictions)
+    assert found.losses == pytest.approx(losses, rel=1e-5)
+
+
+def test_answers_are_right_or_wrong():
+    assert FEW.correct.tolist() == [1.0, 0.0, 1.0]
+    assert FEW.correct.dtype == float
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ([0, 0, 1], "1 of 2 are not"),  # one twice
+        ([0, 2, 3], "1 of 4 are not"),  # one missing
+        ([1, 2, 3], "1 of 4 are not"),  # the first missing
+        ([0, 1, 1], "1 of 2 are not"),
+    ],
+)
+def test_every_example_is_there_once(ids, message):
+    with pytest.raises(ValueError, match=f"every example must be predicted once, but {message}"):
+        Predictions(ids, [0] * 3, [0] * 3, [0.0] * 3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # BUG (reported): these two are taken for predictions of no examples.
+        "",
+        "something else\n",
+        "id,label,prediction\n0,1,1\n",
+        "id,label,prediction,loss\n0,1,1,low\n",
+        "id,label,prediction,loss\n0,1,1,0.5\n0,1,1,0.5\n",
+        "id,label,prediction,loss\n0,1,1,0.5\n1,1",
+    ],
+)
+def test_another_file_is_named(tmp_path, text):
+    file = tmp_path / "p.csv"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=r"p\.csv does not hold predictions .*: evaluate again"):
+        Predictions.read(file)
+
+
+def test_a_missing_file_is_told(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        Predictions.read(tmp_path / "none.csv")

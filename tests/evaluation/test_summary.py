@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+pytest.importorskip("tests.training.requirements")
+from liere.evaluation.predictions import Predictions
+from liere.evaluation.statistics import accuracy_interval
+from liere.evaluation.summary import encoding_names, examples_to_target, find_runs, summarise
+from tests.training.tiny import make_run
+
+EXAMPLES = 200
+
+
+def pretend(folder, encoding: str, seed: int, accuracy: float, *, curve=(), sizes=(36, 48), **fields):
+    """Make a run with results as if it had been trained and evaluated."""
+    run = make_run(folder, model__encoding=encoding, training__seed=seed, **fields)
+    result = {"seconds": 10.0 + seed, "parameters": 1_000, "encoding_parameters": 10, "examples": 72, "step": 9}
+    run.result_file.write_text(json.dumps(result))
+    lines = ["step,examples,seconds,learning_rate,train_loss,val_loss,val_accuracy"]
+    lines += [f"{i},{8 * i},0.1,,,0.5,{value}" for i, value in enumerate(curve, start=1)]
+    run.metrics.write_text("\n".join(lines) + "\n")
+    records, dice = [], random.Random(f"{encoding} {seed}")
+    for size in sizes:
+        right = [dice.random() < accuracy for _ in range(EXAMPLES)]
+        predictions = Predictions(list(range(EXAMPLES)), [1] * EXAMPLES, [int(r) for r in right], [0.5] * EXAMPLES)
+        predictions.write(run.folder / "predictions" / f"test-{size}.csv")
+        records.append({"size": size, "examples": EXAMPLES, "predictions": f"predictions/test-{size}.csv"})
+    run.evaluation_file.write_text(json.dumps(records))
+    return run
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return [
+        pretend(tmp_path / "runs" / f"{encoding}-seed{seed}", encoding, seed, accuracy, curve=curve)
+        for encoding, accuracy, curve in [("absolute", 0.4, [0.3, 0.4]), ("liere8", 0.9, [0.5, 0.96, 0.9])]
+        for seed in (0, 1, 2)
+    ]
+
+
+def correct(run, size: int) -> list[float]:
+    return Predictions.read(run.folder / "predictions" / f"test-{size}.csv").correct.tolist()
+
+
+def test_an_encoding_is_the_mean_of_its_seeds_example_by_example(runs, tmp_path):
+    found = summarise(runs, command="liere report", root=tmp_path)
+    assert found["sizes"] == [36, 48]
+    assert [row["encoding"] for row in found["encodings"]] == ["absolute", "liere8"]
+    for row, group in zip(found["encodings"], (runs[:3], runs[3:]), strict=True):
+        assert row["seeds"] == [0, 1, 2]
+        for evaluation in row["evaluations"]:
+            by_seed = [correct(run, evaluation["size"]) for run in group]
+            shares = [sum(column) / 3 for column in zip(*by_seed, strict=True)]
+            assert evaluation["by_seed"] == pytest.approx([sum(answers) / EXAMPLES for answers in by_seed])
+            assert evaluation["accuracy"]["value"] == pytest.approx(sum(shares) / EXAMPLES)
+            assert evaluation["accuracy"] == pytest.approx(accuracy_interval(shares).as_dict())
+        assert row["seconds"] == pytest.approx(11.0)
+
+
+def test_pairs_are_told_for_every_two_encodings_and_every_size(runs, tmp_path):
+    found = summarise(runs, command="", root=tmp_path)["pairs"]
+    assert [(pair["size"], pair["first"], pair["second"]) for pair in found] == [
+        (36, "liere8", "absolute"),
+        (48, "liere8", "absolute"),
+    ]
+    for pair in found:
+        assert pair["low"] < pair["difference"] < pair["high"]
+        assert pair["difference"] == pytest.approx(0.5, abs=0.1)
+        assert pair["p"] < 1e-10
+
+
+def test_examples_to_the_target_are_those_of_the_first_validation_that_is_as_good(runs, tmp_path):
+    assert [examples_to_target(run) for run in runs] == [None] * 3 + [16] * 3
+    rows = summarise(runs, command="", root=tmp_path)["encodings"]
+    assert [(row["examples_to_target"], row["seeds_at_target"]) for row in rows] == [(None, 0), (16, 3)]
+
+
+def test_runs_are_listed_with_their_curves_and_relative_folders(runs, tmp_path):
+    found = summarise(runs, command="", root=tmp_path)["runs"]
+    assert found[3]["run"] == "runs/liere8-seed0"
+    assert [point["accuracy"] for point in found[3]["curve"]] == [0.5, 0.96, 0.9]
+    assert [point["examples"] for point in found[3]["curve"]] == [8, 16, 24]
+    json.dumps(found)
+
+
+def test_only_sizes_that_all_runs_have_are_compared(tmp_path):
+    runs = [
+        pretend(tmp_path / "a", "absolute", 0, 0.5, sizes=(36, 48)),
+        pretend(tmp_path / "b", "none", 0, 0.5, sizes=(48, 60)),
+    ]
+    assert summarise(runs, command="", root=tmp_path)["sizes"] == [48]
+    runs[1] = pretend(tmp_path / "c", "none", 0, 0.5, sizes=(60,))
+    with pytest.raises(ValueError, match=r"no image size was evaluated in all runs: found \[\[36, 48\], \[60\]\]"):
+        summarise(runs, command="", root=tmp_path)
+
+
+def test_runs_that_cannot_be_compared_are_named(tmp_path):
+    one = pretend(tmp_path / "one", "absolute", 3, 0.5)
+    with pytest.raises(ValueError, match=r"absolute has two runs with the same seed \(\[3, 3\]\)"):
+        summarise([one, pretend(tmp_path / "two", "absolute", 3, 0.5)], command="", root=tmp_path)
+    one.evaluation_file.unlink()
+    with pytest.raises(ValueError, match="has not been evaluated: liere eval"):
+        summarise([one], command="", root=tmp_path)
+    one.result_file.unlink()
+    with pytest.raises(ValueError, match="is not finished: liere train --resume"):
+        summarise([one], command="", root=tmp_path)
+
+
+def test_recipes_that_differ_are_told(tmp_path):
+    runs = [
+        pretend(tmp_path / "a", "absolute", 0, 0.5),
+        pretend(tmp_path / "b", "none", 0, 0.5, optimizer__learning_rate=0.1, model__dim=32),
+    ]
+    text = summarise(runs, command="", root=tmp_path)["description"]
+    assert "Recipes are not the same: they differ in model.dim, optimizer.learning_rate." in text
+    assert "Recipes" not in summarise(runs[:1], command="", root=tmp_path)["description"]
+
+
+def test_options_are_part_of_a_name_where_they_tell_two_apart(tmp_path):
+    plain = pretend(tmp_path / "a", "absolute", 0, 0.5)
+    with_option = pretend(tmp_path / "b", "absolute", 0, 0.5, model__options={"init_std": 1})
+    other = pretend(tmp_path / "c", "none", 0, 0.5)
+    configs = [run.config for run in (plain, with_option, other)]
+    assert encoding_names(configs) == ["absolute", "absolute:init_std=1", "none"]
+    assert encoding_names(configs[1:]) == ["absolute", "none"]
+    rows = summarise([plain, with_option], command="", root=tmp_path)["encodings"]
+    assert [row["encoding"] for row in rows] == ["absolute", "absolute:init_std=1"]
+
+
+def test_runs_are_found_in_folders_of_comparisons(runs, tmp_path):
+    assert [run.folder for run in find_runs([tmp_path])] == sorted(run.folder for run in runs)
+    assert [run.folder for run in find_runs([runs[4].folder])] == [runs[4].folder]
+    with pytest.raises(FileNotFoundError, match="is neither a run nor a comparison"):
+        find_runs([tmp_path / "runs" / "none"])

@@ -1,0 +1,285 @@
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("pydantic")
+pytest.importorskip("yaml")
+import yaml
+
+from liere.training.config import RunConfig, config_fields, parse_config, read_config
+
+BASE = {"model": {"dim": 16, "depth": 1, "heads": 2, "mlp_dim": 16}}
+
+# What has to fail, and what the message has to name.
+WRONG = [
+    ({"model": {"dimm": 64}}, ["unknown field model.dimm", "did you mean 'dim'?"]),
+    ({"modle": {}}, ["unknown field modle", "did you mean 'model'?"]),
+    ({"zzz": 1}, ["unknown field zzz", "choose from", "'model'", "'hardware'"]),
+    ({"training": {"zzz": 1}}, ["unknown field training.zzz", "choose from", "'batch_size'"]),
+    ({"dim": 3}, ["unknown field dim"]),
+    ({"model": {"dim": "wide"}}, ["model.dim must be", "'wide'", "str"]),
+    ({"model": {"dim": "64"}}, ["model.dim must be", "integer", "'64'", "str"]),
+    ({"model": {"dim": 64.0}}, ["model.dim must be", "integer", "64.0", "float"]),
+    ({"model": {"dim": True}}, ["model.dim must be", "True", "bool"]),
+    ({"model": {"dim": 0}}, ["model.dim must be", "greater than or equal to 1", "0"]),
+    ({"model": {"dim": [1, 2]}}, ["model.dim must be", "[1, 2]", "list"]),
+    ({"model": {"encoding": 8}}, ["model.encoding must be", "string", "8", "int"]),
+    ({"model": {"pool": "max"}}, ["model.pool must be", "'cls' or 'mean'", "'max'"]),
+    ({"model": {"dropout": 1.0}}, ["model.dropout must be", "less than 1", "1.0"]),
+    ({"model": {"dropout": -0.1}}, ["model.dropout must be", "greater than or equal to 0", "-0.1"]),
+    ({"model": {"dropout": float("nan")}}, ["model.dropout must be", "finite", "nan"]),
+    ({"model": {"options": 3}}, ["model.options must be", "3", "int"]),
+    ({"model": {"options": {1: 2}}}, ["model.options", "1"]),
+    ({"model": 3}, ["model must be", "3", "int"]),
+    ({"model": None}, ["model must be", "None"]),
+    ({"data": {"name": "cifar"}}, ["data.name must be 'spatial'", "'cifar'"]),
+    ({"data": {"size": -1}}, ["data.size must be", "-1"]),
+    ({"data": {"distance": "far"}}, ["data.distance must be", "'far'"]),
+    ({"data": {"distance": [1, 2, 3]}}, ["data.distance must be", "[1, 2, 3]"]),
+    ({"data": {"distance": [1, "x"]}}, ["data.distance must be", "x"]),
+    ({"data": {"distractor_arrows": -1}}, ["data.distractor_arrows must be", "greater than or equal to 0", "-1"]),
+    ({"data": {"colours": "red"}}, ["data.colours must be", "'black' or 'random'", "'red'"]),
+    ({"optimizer": {"learning_rate": 0}}, ["optimizer.learning_rate must be", "greater than 0", "0"]),
+    ({"optimizer": {"learning_rate": "fast"}}, ["optimizer.learning_rate must be", "number", "'fast'"]),
+    ({"optimizer": {"learning_rate": float("inf")}}, ["optimizer.learning_rate must be", "finite", "inf"]),
+    ({"optimizer": {"betas": [0.9]}}, ["optimizer.betas"]),
+    ({"optimizer": {"betas": [0.9, 1.0]}}, ["optimizer.betas must be", "less than 1", "1.0"]),
+    ({"optimizer": {"clip": -1}}, ["optimizer.clip must be", "greater than 0", "-1"]),
+    ({"training": {"examples": 1e6}}, ["training.examples must be", "integer", "1000000.0", "float"]),
+    ({"training": {"seed": -1}}, ["training.seed must be", "-1"]),
+    ({"training": {"stop_at_accuracy": 1.5}}, ["training.stop_at_accuracy must be", "less than or equal to 1", "1.5"]),
+    ({"training": {"deterministic": "maybe"}}, ["training.deterministic must be", "'maybe'"]),
+    (
+        {"training": {"batch_size": 10, "accumulate": 3}},
+        ["training.batch_size 10", "training.accumulate 3", "choose numbers that divide"],
+    ),
+    ({"hardware": {"precision": "fp16"}}, ["hardware.precision must be", "'32' or 'bf16-mixed'", "'fp16'"]),
+    ({"hardware": {"precision": 16}}, ["hardware.precision must be", "16"]),
+    ({"hardware": {"strategy": "fsdp"}}, ["hardware.strategy must be", "'auto' or 'ddp'", "'fsdp'"]),
+    ({"hardware": {"devices": 0}}, ["hardware.devices must be", "0"]),
+    (
+        {"training": {"batch_size": 8, "accumulate": 2}, "hardware": {"devices": 3}},
+        ["training.batch_size 8", "3 devices", "choose numbers that divide"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("content", "parts"), WRONG, ids=[str(content) for content, _ in WRONG])
+def test_what_is_wrong_is_told_in_a_line_with_field_and_value(content, parts):
+    with pytest.raises(ValueError) as raised:  # noqa: PT011  (each message is looked at)
+        parse_config(content, source="file.yaml")
+    message = str(raised.value)
+    assert message.startswith("file.yaml: ")
+    assert "\n" not in message
+    assert "pydantic" not in message
+    assert len(message) < 400
+    for part in parts:
+        assert part in message
+
+
+class TestOverrides:
+    def test_they_are_values_as_yaml_writes_them(self):
+        words = {
+            "model.dim": "96",
+            "model.size": "null",
+            "data.distance": "[1, 4]",
+            "model.options": "{share_heads: true}",
+            "optimizer.learning_rate": "2.5e-3",
+            "optimizer.clip": "null",
+            "training.deterministic": "true",
+            "hardware.precision": "32",
+            "title": "a title",
+        }
+        config = parse_config({"model": {"dim": 64}, "optimizer": {"clip": 1.0}}, words)
+        assert (config.model.dim, config.model.size, config.data.distance) == (96, None, (1, 4))
+        assert config.model.options == {"share_heads": True}
+        assert (config.optimizer.learning_rate, config.optimizer.clip) == (2.5e-3, None)
+        assert config.training.deterministic is True
+        assert (config.hardware.precision, config.title) == ("32", "a title")
+
+    @pytest.mark.parametrize("word", ["1e-3", "1E-3", "5e-4"])
+    def test_numbers_with_an_exponent_are_numbers(self, word):
+        # YAML 1.1 takes 1e-3 for a word; whoever writes it means a number.
+        assert parse_config({}, {"optimizer.learning_rate": word}).optimizer.learning_rate == float(word)
+        content = yaml.safe_load(f"optimizer: {{learning_rate: {word}}}")
+        assert parse_config(content).optimizer.learning_rate == float(word)
+
+    def test_what_they_override_may_be_missing_or_empty(self):
+        assert parse_config({}, {"model.dim": "8"}).model.dim == 8
+        assert parse_config({"model": None}, {"model.dim": "8"}).model.dim == 8
+
+    def test_the_content_is_left_as_it_was(self):
+        content = {"model": {"dim": 64}}
+        parse_config(content, {"model.dim": "8", "training.seed": "3"})
+        assert content == {"model": {"dim": 64}}
+
+    @pytest.mark.parametrize(
+        ("overrides", "parts"),
+        [
+            ({"model.dimm": "8"}, ["unknown field model.dimm", "did you mean 'dim'?"]),
+            ({"model.dim": "wide"}, ["model.dim must be", "'wide'"]),
+            ({"model.dim": "[1"}, ["--model.dim '[1' is not a value"]),
+            ({"training.accumulate": "3"}, ["training.accumulate 3"]),
+        ],
+    )
+    def test_wrong_ones_are_named(self, overrides, parts):
+        with pytest.raises(ValueError) as raised:  # noqa: PT011
+            parse_config({}, overrides)
+        assert "\n" not in str(raised.value)
+        for part in parts:
+            assert part in str(raised.value)
+
+
+class TestFiles:
+    def test_a_file_is_read(self, tmp_path):
+        (tmp_path / "c.yaml").write_text("model: {dim: 8}\n")
+        assert read_config(tmp_path / "c.yaml") == {"model": {"dim": 8}}
+
+    def test_an_empty_file_is_all_defaults(self, tmp_path):
+        (tmp_path / "c.yaml").write_text("# nothing\n")
+        assert parse_config(read_config(tmp_path / "c.yaml")) == RunConfig()
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (b"model: {dim: 8", "is not YAML"),
+            (b"a: b: c", "is not YAML"),
+            (b"\xff\xfe\x00binary\x00", "is not YAML"),
+            (b"just words", "must hold sections like 'model:'"),
+            (b"[1, 2]", "must hold sections like 'model:'"),
+        ],
+    )
+    def test_another_file_is_named_in_a_line(self, tmp_path, content, message):
+        file = tmp_path / "c.yaml"
+        file.write_bytes(content)
+        with pytest.raises(ValueError, match=message) as raised:
+            read_config(file)
+        assert str(file) in str(raised.value)
+        assert "\n" not in str(raised.value)
+
+    def test_a_missing_file_is_named(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"no configuration at .*c\.yaml"):
+            read_config(tmp_path / "c.yaml")
+
+    def test_a_folder_is_named(self, tmp_path):
+        with pytest.raises(OSError, match=str(tmp_path)):
+            read_config(tmp_path)
+
+    def test_a_file_that_would_make_objects_is_refused(self, tmp_path):
+        (tmp_path / "c.yaml").write_text(f"model: !!python/object/apply:os.mkdir [{tmp_path / 'executed'}]\n")
+        with pytest.raises(ValueError, match="is not YAML"):
+            read_config(tmp_path / "c.yaml")
+        assert not (tmp_path / "executed").exists()
+
+
+OTHER = {
+    "title": "another",
+    "data.name": None,
+    "data.distance": (1, 4),
+    "data.colours": "random",
+    "model.encoding": "absolute",
+    "model.options": {"share_heads": True},
+    "model.size": "vit_tiny",
+    "model.pool": "mean",
+    "model.position_policy": "rescale",
+    "optimizer.betas": (0.8, 0.9),
+    "hardware.accelerator": "gpu",
+    "hardware.strategy": "ddp",
+    "hardware.precision": "bf16-mixed",
+}
+
+
+def changed(config: RunConfig, name: str) -> RunConfig | None:
+    """Return a configuration with another value of one field; None where there is no other."""
+    content = config.model_dump(mode="json")
+    *section, field = name.split(".")
+    place = content[section[0]] if section else content
+    value = OTHER.get(name, 0.25 if isinstance(place[field], float | None) else place[field])
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        place[field] = not value
+    else:
+        place[field] = 2 * value + 2 if isinstance(value, int) else value
+    try:
+        return RunConfig.model_validate(content)
+    except ValueError:  # None may stand for a whole number, too
+        place[field] = 4
+        return RunConfig.model_validate(content)
+
+
+class TestFingerprint:
+    BASE = parse_config({"training": {"batch_size": 64}})
+
+    @pytest.mark.parametrize("name", [name for name, _ in config_fields()])
+    def test_it_tells_what_decides_the_weights_and_nothing_else(self, name):
+        other = changed(self.BASE, name)
+        if other is None:
+            return
+        assert other != self.BASE
+        indifferent = {"title", "training.checkpoint_every", "training.log_every"}
+        same = name.startswith("hardware.") or name in indifferent
+        assert (other.fingerprint == self.BASE.fingerprint) == same
+
+    def test_it_does_not_depend_on_how_a_value_is_written(self):
+        one = parse_config({"data": {"distance": [1, 2]}, "optimizer": {"learning_rate": 1}})
+        other = parse_config({"optimizer": {"learning_rate": 1.0}, "data": {"distance": (1, 2)}})
+        assert one.fingerprint == other.fingerprint
+
+
+class TestWhole:
+    def test_yaml_and_back_is_the_same(self):
+        config = parse_config(
+            {
+                "title": "Größe: 108",
+                "data": {"distance": [1, 3], "colours": "random"},
+                "model": {"encoding": "absolute", "options": {"init_std": 0.02}},
+                "optimizer": {"learning_rate": 1e-7, "clip": 0.3},
+                "training": {"stop_at_accuracy": 0.99, "seed": 12},
+                "hardware": {"precision": "bf16-mixed", "threads": 2},
+            }
+        )
+        again = parse_config(yaml.safe_load(config.to_yaml()))
+        assert again == config
+        assert again.fingerprint == config.fingerprint
+        assert parse_config(yaml.safe_load(RunConfig().to_yaml())) == RunConfig()
+
+    def test_it_cannot_be_changed(self):
+        with pytest.raises(ValueError, match="frozen"):
+            RunConfig().model.dim = 3
+
+    def test_every_field_is_listed_and_described(self):
+        fields = dict(config_fields())
+        assert {name.partition(".")[0] for name in fields} == set(RunConfig.model_fields)
+        assert all(field.description for field in fields.values())
+        assert "training.accumulate" in fields
+        assert "model" not in fields
+
+    @pytest.mark.parametrize(
+        ("examples", "batch_size", "steps"), [(96, 8, 12), (97, 8, 13), (1, 8, 1), (800_000, 128, 6250)]
+    )
+    def test_the_last_batch_of_a_run_is_whole(self, examples, batch_size, steps):
+        training = parse_config({"training": {"examples": examples, "batch_size": batch_size}}).training
+        assert training.steps == steps
+        assert training.part_size == batch_size
+
+    def test_data_and_model_are_made_as_told(self):
+        config = parse_config(
+            {
+                "data": {"size": 48, "seed": 5, "train_examples": 77, "distance": [1, 2], "distractor_arrows": 3},
+                "model": {"encoding": "liere8", "options": {"share_heads": True}, **BASE["model"], "pool": "mean"},
+            }
+        )
+        train, test = config.data.load("train"), config.data.load("test", size=60, length=9)
+        assert (len(train), train.size, train.seed, train.distance, train.distractor_arrows) == (77, 48, 5, (1, 2), 3)
+        assert (len(test), test.size, test.split, test.seed) == (9, 60, "test", 5)
+        assert len(config.data.load("val")) == 10_000
+        assert len(config.data.load("train", length=3)) == 3
+        model = config.model.build(image_size=48, num_classes=4)
+        assert (model.pool, model.num_classes, len(model.blocks), model.dim) == ("mean", 4, 1, 16)
+        separate = parse_config({"model": {"encoding": "liere8", **BASE["model"]}}).model
+        shared, apart = (
+            sum(parameter.numel() for parameter in each.encoding.parameters())
+            for each in (model, separate.build(image_size=48, num_classes=4))
+        )
+        assert 2 * shared == apart
