@@ -26,6 +26,10 @@ SECONDS_BETWEEN_LINES = 30.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
+    parser.usage = (
+        "liere compare --config FILE [--encodings NAME ...] [--seeds N ...] [--sizes N ...] [--examples N] "
+        "[--jobs N] [--out DIR] [--SECTION.FIELD X ...]"
+    )
     parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the recipe, a configuration")
     parser.add_argument(
         "--encodings",

@@ -24,6 +24,7 @@ HELP = "train a model from a configuration, or go on with a run"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
+    parser.usage = "liere train (--config FILE [--out RUN] [--SECTION.FIELD X ...] | --resume RUN) [--steps N] [--dry-run]"
     parser.add_argument("--config", type=Path, metavar="FILE", help="configuration, like those in experiments/")
     parser.add_argument(
         "--out", type=Path, metavar="RUN", help="folder of the new run (default: ./runs/<configuration>-seed<seed>)"

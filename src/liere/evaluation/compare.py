@@ -128,7 +128,7 @@ def run_plan(plan: Plan, *, watch: Callable[[list[Run]], None], ended: Callable[
 
     Args:
         plan: The comparison.
-        watch: Told a few times a second which runs are at work.
+        watch: Told twice a second which runs are at work.
         ended: Told of each run that is done, those that were done before first.
 
     Raises:

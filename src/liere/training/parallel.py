@@ -13,7 +13,7 @@ from typing import Any
 
 __all__ = ["Job", "run_jobs"]
 
-POLL = 0.2  # seconds between looks at the processes
+POLL = 0.5  # seconds between looks at the processes
 PRELOADED = ("liere.evaluation.evaluate",)  # imported once; processes are copies of one that has it
 
 
@@ -46,7 +46,7 @@ def run_jobs(
     Args:
         jobs: What to do.
         slots: How many processes at a time.
-        watch: Told a few times a second which jobs are running.
+        watch: Told twice a second which jobs are running.
         ended: Told of each job that ended, with its exit code, negative for a signal.
     """
     context: Any = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")

@@ -97,13 +97,11 @@ def file_name(caption: str) -> str:
 def _samples(samples: Sequence[Sample], name: str) -> list[str]:
     if not samples:
         return []
-    shown = [
-        (f"![{escape(sample.caption)}]({name}/sample-{i}.png)", escape(sample.caption)) for i, sample in enumerate(samples)
-    ]
-    lines = []
+    captions = [escape(sample.caption) for sample in samples]
+    shown = [(f"![{caption}]({name}/sample-{i}.png)", caption) for i, caption in enumerate(captions)]
+    lines: list[tuple[str, ...]] = []
     for start in range(0, len(shown), SAMPLES_A_LINE):
-        images, captions = zip(*shown[start : start + SAMPLES_A_LINE], strict=True)
-        lines += [images, captions]
+        lines += zip(*shown[start : start + SAMPLES_A_LINE], strict=True)
     width = len(lines[0])
     rows = ["| " + " | ".join([*line, *[""] * (width - len(line))]) + " |" for line in lines]
     return ["## The task", "\n".join([rows[0], "|" + "---|" * width, *rows[1:]])]

@@ -1,0 +1,76 @@
+"""Every experiment is a configuration that can be run, and says what it costs and what to expect."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pydantic")
+yaml = pytest.importorskip("yaml")
+
+from liere.cli import parse_arguments  # noqa: E402
+from liere.training.config import parse_config, read_config  # noqa: E402
+from liere.training.model import build_model  # noqa: E402
+
+ROOT = Path(__file__).parents[1]
+EXPERIMENTS = sorted((ROOT / "experiments").rglob("*.yaml"))
+PAPER = sorted((ROOT / "experiments" / "spatial" / "paper").glob("*.yaml"))
+
+pytestmark = pytest.mark.skipif(not EXPERIMENTS, reason="the experiments are not beside the tests")
+
+
+def config_of(path: Path):
+    return parse_config(read_config(path))
+
+
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
+def test_its_header_gives_command_cost_and_score(path):
+    header = path.read_text().split("\ntitle:")[0]
+    text = re.sub(r"\n#\s+", " ", header)
+    assert f"--config {path.relative_to(ROOT)}" in text
+    for command in re.findall(r"liere (?:train|eval|compare) [^\n]*?(?= Cost:| Evaluate:| Expected:|\n|$)", text):
+        parse_arguments(shlex.split(command)[1:])
+    assert "Cost:" in text
+    assert "Expected:" in text
+
+
+@pytest.mark.parametrize("path", PAPER, ids=lambda path: path.stem)
+def test_the_paper_s_configurations_have_the_paper_s_hyper_parameters(path):
+    config = config_of(path)
+    assert config.model.size == "vit_base"
+    assert (config.model.patch_size, config.model.dropout, config.model.pool) == (12, 0.1, "cls")
+    assert config.optimizer.learning_rate == 1e-4
+    assert (config.optimizer.betas, config.optimizer.eps, config.optimizer.weight_decay) == ((0.9, 0.999), 1e-8, 0)
+    assert (config.optimizer.warmup_steps, config.training.batch_size) == (0, 512)
+    examples = 2_000_000 if path.stem == "absolute_2m" else 800_000
+    assert config.data.size == 108
+    assert config.training.examples == config.data.train_examples == examples
+
+
+def test_the_paper_s_encodings_are_all_there():
+    found = {path.stem: config_of(path).model for path in PAPER}
+    assert {name: model.encoding for name, model in found.items()} == {
+        "absolute": "absolute",
+        "absolute_2m": "absolute",
+        "visionllama": "visionllama",
+        "rope_mixed": "rope_mixed",
+        "liere8": "liere8",
+        "liere64": "liere64",
+    }
+    assert found["absolute"].options == {"init_std": 1.0}
+
+
+def test_the_paper_s_model_has_85_million_parameters():
+    model = build_model(config_of(ROOT / "experiments" / "spatial" / "paper" / "absolute.yaml"))
+    assert sum(p.numel() for p in model.parameters()) == 85_427_716
+
+
+def test_the_demo_is_the_small_experiment_with_fewer_examples():
+    small = read_config(ROOT / "experiments" / "spatial" / "small.yaml")
+    demo = read_config(ROOT / "src" / "liere" / "recipes" / "demo.yaml")
+    assert demo["training"].pop("examples") < small["training"].pop("examples")
+    del demo["title"], small["title"]
+    assert demo == small
