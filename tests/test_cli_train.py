@@ -175,7 +175,6 @@ class TestBadFolders:
         monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 0))
         assert "free some space" in fail("train --resume", tmp_path / "run")
 
-    # BUG (reported): a dry run, which "checks everything", looks at neither the folder nor the disk.
     def test_a_dry_run_tells_that_the_folder_exists(self, config, tmp_path, fail):
         make_run(tmp_path / "run")
         assert f"--out {tmp_path / 'run'} exists" in fail("train --dry-run --config", config, "--out", tmp_path / "run")
@@ -230,7 +229,6 @@ class TestBadEvaluations:
     def test_there_has_to_be_a_run(self, tmp_path, fail):
         assert f"no run at {tmp_path / 'none'}" in fail("eval", tmp_path / "none")
 
-    # BUG (reported): the folder of the report is made before runs are looked at, and stays.
     def test_a_report_needs_evaluated_runs(self, finished, tmp_path, fail, monkeypatch):
         monkeypatch.chdir(tmp_path)
         run = make_run(tmp_path / "run")
@@ -280,7 +278,6 @@ class TestData:
             ("spatial --distance 1 2 3", ["distance must be a number or the two ends"]),
             ("spatial --colours red", ["unknown colours 'red'"]),
             ("spatial --distractor-arrows -1", ["distractor_arrows must be at least 0"]),
-            # BUG (reported): "[Errno 17] File exists: 'file'" tells neither the argument nor a remedy.
             ("spatial --out file/below.png", ["file/below.png", "choose another"]),
         ],
     )

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 CONFIG = """\
 data: {size: 60, distractor_arrows: 3, distractor_letters: 2}
@@ -52,7 +53,7 @@ def main() -> int:
 
 def trial(folder: Path, number: int, moment: float) -> bool:
     """Kill a run at a moment, resume it to its end, and say whether it came out the same."""
-    process = begin(folder, f"killed-{number}")
+    process = begin(folder, f"killed-{number}", stderr=subprocess.DEVNULL)  # loader workers complain of its death
     time.sleep(moment)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -96,14 +97,15 @@ def where(run: Path) -> str:
     return f"after step {rows[-1]['step']}" if rows else "before the first line of the log"
 
 
-def begin(folder: Path, name: str) -> subprocess.Popen[bytes]:
+def begin(folder: Path, name: str, **options: Any) -> subprocess.Popen[bytes]:
     """Start a new run."""
-    return liere("train", "--config", folder / "config.yaml", "--out", folder / name)
+    return liere("train", "--config", folder / "config.yaml", "--out", folder / name, **options)
 
 
-def liere(*arguments: str | Path) -> subprocess.Popen[bytes]:
+def liere(*arguments: str | Path, **options: Any) -> subprocess.Popen[bytes]:
     """Start a command."""
-    return subprocess.Popen([sys.executable, "-m", "liere.cli", *map(str, arguments)], stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "liere.cli", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, **options)
 
 
 def finish(process: subprocess.Popen[bytes]) -> None:

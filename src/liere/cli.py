@@ -62,6 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         warn(f"liere: error: {error}")
         return 2
+    except KeyboardInterrupt:
+        warn("liere: stopped")
+        return 130
 
 
 if __name__ == "__main__":

@@ -424,13 +424,11 @@ class TestSequence:
             SpatialReasoning(48).batch([index])
 
     def test_indices_in_a_tensor_of_floats_are_refused(self, no_shape_checks):
-        # BUG (reported): they are cut off silently, 0.5 is sample 0.
         with pytest.raises(TypeError, match=r"index must be an int, got 0\.5"):
             SpatialReasoning(48).batch(torch.tensor([0.5]))
 
     @pytest.mark.parametrize("arrows", [0, 3])
     def test_no_indices_give_an_empty_batch(self, arrows):
-        # BUG (reported): RuntimeError, cannot reshape tensor of 0 elements into shape [0, 16, -1, 1].
         data = SpatialReasoning(48, distractor_arrows=arrows)
         images, labels = data.batch([])
         assert images.shape == (0, 3, 48, 48)
@@ -487,7 +485,6 @@ class TestSequence:
         ({"length": "many"}, TypeError, ["length must be an int", "'many'"]),
         ({"seed": 0.5}, TypeError, ["seed must be an int", "0.5"]),
         ({"dtype": torch.float64}, ValueError, ["dtype must be torch.float32 or torch.uint8", "torch.float64"]),
-        # BUG (reported): "Overflow when unpacking long long", without the name of the argument.
         ({"seed": 2**63}, ValueError, ["seed", str(2**63)]),
     ],
 )

@@ -61,7 +61,6 @@ class TestPlan:
         assert parse_encoding("x:a=true,b=0.5,c=word,d=null") == ("x", {"a": True, "b": 0.5, "c": "word", "d": None})
 
     def test_numbers_with_an_exponent_are_numbers(self):
-        # BUG (reported): YAML 1.1 takes 1e-3 for a word; so does `options: {init_std: 1e-3}` in a recipe.
         assert parse_encoding("absolute:init_std=1e-3") == ("absolute", {"init_std": 1e-3})
 
     def test_fields_of_the_command_line_go_to_all(self, tmp_path):
@@ -79,7 +78,6 @@ class TestPlan:
         assert plan(tmp_path, slots=5).slots == 1  # no more than there are runs
 
     def test_threads_of_the_recipe_are_kept(self, tmp_path, monkeypatch):
-        # BUG (reported): what the recipe says of hardware.threads is overwritten; only the command line is heard.
         monkeypatch.setattr(os, "cpu_count", lambda: 8)
         assert plan(tmp_path, slots=1).runs[0].config.hardware.threads == 1
 
@@ -176,7 +174,6 @@ def test_a_run_that_fails_is_named_with_its_log_and_the_others_are_done(comparis
     log = out / "runs" / "liere8-seed1.log"
     error = capsys.readouterr().err
     assert error == f"liere: error: 1 of 4 runs failed: liere8-seed1 (exit code 1, see {log})\n"
-    # BUG (reported): the log is closed before the traceback is written: it says "I/O operation on closed file" only.
     assert f"--out {log.with_suffix('')} exists: choose another folder" in log.read_text()
 
 

@@ -49,7 +49,6 @@ def test_every_example_is_there_once(ids, message):
 @pytest.mark.parametrize(
     "text",
     [
-        # BUG (reported): these two are taken for predictions of no examples.
         "",
         "something else\n",
         "id,label,prediction\n0,1,1\n",

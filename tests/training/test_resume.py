@@ -160,8 +160,6 @@ class TestCrashed:
 
 
 class TestSignals:
-    # BUG (reported): in the first of two parts, Lightning's own SIGTERMException, a SystemExit, ends the process with
-    # exit code 0 before anything is saved.
     @pytest.mark.parametrize("part", [1, 2])
     def test_the_first_sigterm_saves_and_stops(self, uninterrupted, run, monkeypatch, part):
         original, calls = Classifier.training_step, []
@@ -270,7 +268,6 @@ class TestLog:
         assert all(int(row["examples"]) == 8 * int(row["step"]) for row in rows)
 
     def test_the_learning_rate_of_a_line_is_that_of_its_step(self, uninterrupted):
-        # BUG (reported): it is that of the step after it.
         rates = {
             int(row["step"]): float(row["learning_rate"]) for row in uninterrupted.metric_rows() if row["train_loss"]
         }

@@ -44,6 +44,7 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(f"unknown data set {args.name!r}: {suggest(args.name, DATA_SETS)}")
     from liere.data import SpatialReasoning
     from liere.evaluation.contact_sheet import draw_contact_sheet
+    from liere.files import prepare_folder
 
     data = SpatialReasoning(
         args.size,
@@ -55,5 +56,6 @@ def run(args: argparse.Namespace) -> None:
         colours=args.colours,
     )
     path = args.out or Path(f"{args.name}-{args.split}-{args.size}.png")
+    prepare_folder(path.parent, f"--out {path}: the folder")
     draw_contact_sheet(data, min(args.count, len(data)), path)
     say(f"wrote {path}")

@@ -34,6 +34,7 @@ def run(args: argparse.Namespace) -> None:
 
     given = {"hardware.devices": args.devices, "hardware.accelerator": args.accelerator}
     run = open_run(args.run_folder, {name: str(value) for name, value in given.items() if value is not None})
+    run.config.hardware.check()
     run.result()  # whether it is finished is told before the long import
     for size in args.sizes or ():
         run.config.data.load("test", size=size)

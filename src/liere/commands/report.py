@@ -33,11 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Report."""
     from liere.evaluation.summary import find_runs
-    from liere.files import prepare_folder
 
-    runs = find_runs(args.runs)
-    prepare_folder(args.out, "--out")
-    write_and_show(runs, args.out, "liere " + shlex.join(sys.argv[1:]), args.name)
+    write_and_show(find_runs(args.runs), args.out, "liere " + shlex.join(sys.argv[1:]), args.name)
 
 
 def write_and_show(runs: Sequence[Run], folder: Path, command: str, name: str = "report") -> Path:
@@ -47,8 +44,10 @@ def write_and_show(runs: Sequence[Run], folder: Path, command: str, name: str = 
     from liere.evaluation.report.tables import result_table
     from liere.evaluation.summary import summarise
     from liere.evaluation.task_pictures import make_pictures
+    from liere.files import prepare_folder
 
     comparison = summarise(runs, command=command, root=folder)
+    prepare_folder(folder, "--out")
     sizes = [comparison["train_size"], max(comparison["sizes"])]
     page = write_report(comparison, make_pictures(runs, sizes), folder, name)
     content = result_table(comparison)

@@ -24,7 +24,9 @@ HELP = "train a model from a configuration, or go on with a run"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
-    parser.usage = "liere train (--config FILE [--out RUN] [--SECTION.FIELD X ...] | --resume RUN) [--steps N] [--dry-run]"
+    parser.usage = (
+        "liere train (--config FILE [--out RUN] [--SECTION.FIELD X ...] | --resume RUN) [--steps N] [--dry-run]"
+    )
     parser.add_argument("--config", type=Path, metavar="FILE", help="configuration, like those in experiments/")
     parser.add_argument(
         "--out", type=Path, metavar="RUN", help="folder of the new run (default: ./runs/<configuration>-seed<seed>)"
@@ -43,19 +45,15 @@ def run(args: argparse.Namespace) -> int:
     if args.resume is not None:
         return _resume(args, fields)
     from liere.training.config import parse_config, read_config
-    from liere.training.runs import create_run
+    from liere.training.runs import check_new, create_run, open_run
 
     config = parse_config(read_config(args.config), fields, source=str(args.config))
     folder = args.out or Path("runs") / f"{args.config.stem}-seed{config.training.seed}"
-    cost = _check(config, folder)
-    if args.dry_run:
-        return 0
-    if _is_first_process():
-        _check_space(folder.parent, cost)
-        return _train(create_run(folder, config), args)
-    from liere.training.runs import open_run
-
-    return _train(open_run(folder), args)
+    if not _is_first_process():
+        return _train(open_run(folder), args)
+    check_new(folder)
+    _check_space(folder.parent, _check(config, folder))
+    return 0 if args.dry_run else _train(create_run(folder, config), args)
 
 
 def _resume(args: argparse.Namespace, fields: dict[str, str]) -> int:
@@ -67,12 +65,9 @@ def _resume(args: argparse.Namespace, fields: dict[str, str]) -> int:
     if run.is_finished:
         say(f"{run.folder} is finished: its weights are in {run.final_weights}")
         return 0
-    cost = _check(run.config, run.folder)
-    if args.dry_run:
-        return 0
     if _is_first_process():
-        _check_space(run.folder, cost)
-    return _train(run, args)
+        _check_space(run.folder, _check(run.config, run.folder))
+    return 0 if args.dry_run else _train(run, args)
 
 
 def _check(config: RunConfig, folder: Path) -> Cost:
@@ -80,13 +75,13 @@ def _check(config: RunConfig, folder: Path) -> Cost:
     from liere.training.cost import estimate_cost
     from liere.training.model import build_model
 
+    config.hardware.check()
     for split in ("train", "val", "test"):
         config.data.load(split)
     cost = estimate_cost(config, build_model(config))
-    if _is_first_process():
-        examples = config.training.steps * config.training.batch_size
-        say(f"{folder.name}: {config.model.encoding}, {examples:,} examples in {config.training.steps:,} steps")
-        say(f"{folder.name}: {cost}")
+    examples = config.training.steps * config.training.batch_size
+    say(f"{folder.name}: {config.model.encoding}, {examples:,} examples in {config.training.steps:,} steps")
+    say(f"{folder.name}: {cost}")
     return cost
 
 

@@ -94,6 +94,8 @@ class SpatialReasoning(Dataset[tuple[Tensor, int]]):
             raise ValueError(f"dtype must be torch.float32 or torch.uint8, got {dtype}")
         self.size, self.split, self.colours, self.dtype = size, split, colours, dtype
         self.seed = whole_number("seed", seed)
+        if not -(2**63) <= self.seed < 2**63:
+            raise ValueError(f"seed must fit into 64 bits, got {seed}: use a smaller one")
         self.length = LENGTHS[split] if length is None else whole_number("length", length)
         self.cells_per_side = size // CELL
         self.distance = _range("distance", distance)
@@ -139,7 +141,7 @@ class SpatialReasoning(Dataset[tuple[Tensor, int]]):
             images = images.float().div_(255)
         return list(zip(images.unbind(), labels.tolist(), strict=True))
 
-    def batch(self, indices: Iterable[int]) -> tuple[UInt8[Tensor, "batch 3 size size"], Int[Tensor, "batch"]]:
+    def batch(self, indices: Iterable[int] | Tensor) -> tuple[UInt8[Tensor, "batch 3 size size"], Int[Tensor, "batch"]]:
         """Return images and labels as tensors: the quickest way."""
         places, symbols, streams = self._place(indices)
         return self._draw(places, symbols, streams), symbols[:, 1] - ARROW
@@ -157,13 +159,13 @@ class SpatialReasoning(Dataset[tuple[Tensor, int]]):
         """
         return [[SYMBOLS[code] for code in row] for row in self.codes([index])[0].tolist()]
 
-    def codes(self, indices: Iterable[int]) -> Int[Tensor, "batch side side"]:
+    def codes(self, indices: Iterable[int] | Tensor) -> Int[Tensor, "batch side side"]:
         """Return the cells of several samples as places in `SYMBOLS`."""
         places, symbols, _ = self._place(indices)
         side = self.cells_per_side
         return torch.zeros(len(places), side**2, dtype=torch.long).scatter_(1, places, symbols).view(-1, side, side)
 
-    def _place(self, indices: Iterable[int]) -> tuple[Tensor, Tensor, Tensor]:
+    def _place(self, indices: Iterable[int] | Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return places and codes of the symbols of samples, `[batch, symbols]`, the Y and the target first.
 
         Each sample is the first of its stream of grids that belongs to the split. The third result is the state of
@@ -188,8 +190,9 @@ class SpatialReasoning(Dataset[tuple[Tensor, int]]):
         order = order.argsort()
         return places[order], symbols[order], streams[order]
 
-    def _check_indices(self, indices: Iterable[int]) -> Tensor:
-        given = indices.tolist() if isinstance(indices, Tensor) else [whole_number("index", i) for i in indices]
+    def _check_indices(self, indices: Iterable[int] | Tensor) -> Tensor:
+        listed = indices.tolist() if isinstance(indices, Tensor) else indices
+        given = [whole_number("index", index) for index in listed]
         for index in given:
             if not -self.length <= index < self.length:
                 raise IndexError(f"index {index} is out of range for {self.length} samples")
@@ -222,8 +225,9 @@ class SpatialReasoning(Dataset[tuple[Tensor, int]]):
             [Y + heading[:, None], ARROW + random_below(words[:, 4:5], 4), letters.expand(len(y), -1)], dim=1
         )
         # Directions are pairs of bits of random words, a word for so many arrows.
-        bits = random_words(combine(streams, torch.tensor(1)), VARIANTS * -(-arrows // ARROWS_A_WORD))
-        bits = bits.view(len(y), VARIANTS, -1, 1) >> (2 * torch.arange(ARROWS_A_WORD))
+        words_a_variant = -(-arrows // ARROWS_A_WORD)
+        bits = random_words(combine(streams, torch.tensor(1)), VARIANTS * words_a_variant)
+        bits = bits.view(len(y), VARIANTS, words_a_variant, 1) >> (2 * torch.arange(ARROWS_A_WORD))
         variants = ARROW + (bits.flatten(2)[..., :arrows] & 3)
         fixed_places = torch.cat([places[:, :2], places[:, 2 + arrows :]], dim=1)
         content = self._content_words[fixed_places, fixed].sum(1)[:, None]
@@ -241,7 +245,9 @@ class SpatialReasoning(Dataset[tuple[Tensor, int]]):
         atlas = torch.where(draw_symbols()[:, None, None].bool(), inks[:, :, None, None], torch.tensor(PAPER).byte())
         canvas = torch.full((batch, inks.shape[1], self.size, self.size), PAPER, dtype=torch.uint8)
         # Four pixels at a time, as one number: `[batch, row, column, channel, y, x]`.
-        fields = canvas.view(torch.int32).view(batch, -1, side, CELL, side, CELL // 4).permute(0, 2, 4, 1, 3, 5)
+        fields = (
+            canvas.view(torch.int32).view(batch, inks.shape[1], side, CELL, side, CELL // 4).permute(0, 2, 4, 1, 3, 5)
+        )
         drawn = atlas.view(torch.int32)[symbols, chosen]
         fields[torch.arange(batch)[:, None], places // side, places % side] = drawn
         return canvas.expand(-1, 3, -1, -1).contiguous()

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import yaml
 
-from liere.training.config import RunConfig, parse_config
+from liere.training.config import RunConfig, load_yaml, parse_config
 from liere.training.model import build_model
 from liere.training.parallel import Job, run_jobs
 from liere.training.runs import Run, create_run, open_run
@@ -71,7 +71,7 @@ def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:
         option, equals, value = part.partition("=")
         if not equals or not option:
             raise ValueError(f"encoding {text!r} has an option without a value: write absolute:init_std=1,other=2")
-        options[option] = yaml.safe_load(value)
+        options[option] = load_yaml(value)
     return name, options
 
 
@@ -112,8 +112,10 @@ def make_plan(
     for name, (encoding, options), seed in wanted:
         fields = overrides | {"model.encoding": encoding, "training.seed": str(seed)}
         fields |= {"model.options": yaml.safe_dump(options)} if options else {}
-        fields.setdefault("hardware.threads", str(threads))
         config = parse_config(content, fields, source)
+        if config.hardware.threads is None:
+            config = parse_config(content, fields | {"hardware.threads": str(threads)}, source)
+        config.hardware.check()
         build_model(config)
         for size in sizes or ():
             config.data.load("test", size=size, length=examples)

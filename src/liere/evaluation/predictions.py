@@ -35,9 +35,10 @@ class Predictions:
 
     def __post_init__(self) -> None:
         if self.ids != list(range(len(self.ids))):
-            counts = np.bincount(self.ids) if self.ids else np.zeros(0)
-            wrong = int((counts != 1).sum())
-            raise ValueError(f"every example must be predicted once, but {wrong} of {len(counts)} are not")
+            raise ValueError(
+                f"predictions must be one an example, in the order of ids from 0, but {len(self.ids)} ids are not: "
+                f"{len(set(self.ids))} of them are different"
+            )
 
     @property
     def correct(self) -> NDArray[np.float64]:
@@ -62,8 +63,11 @@ class Predictions:
             FileNotFoundError: If there is no such file.
             ValueError: If it is something else.
         """
-        rows = list(csv.DictReader(path.read_text().splitlines()))
+        reader = csv.DictReader(path.read_text().splitlines())
+        rows = list(reader)
         try:
+            if tuple(reader.fieldnames or ()) != COLUMNS:
+                raise KeyError(reader.fieldnames)  # noqa: TRY301  (said below, as all else)
             ids, labels, predictions = ([int(row[name]) for row in rows] for name in COLUMNS[:3])
             return cls(ids, labels, predictions, [float(row["loss"]) for row in rows])
         except (KeyError, TypeError, ValueError):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import torch
 
 from liere.data import SpatialReasoning
 from liere.errors import suggest
@@ -30,6 +33,7 @@ __all__ = [
     "RunConfig",
     "TrainingConfig",
     "config_fields",
+    "load_yaml",
     "parse_config",
     "read_config",
 ]
@@ -37,6 +41,7 @@ __all__ = [
 Whole = Annotated[int, Field(strict=True)]
 Count = Annotated[Whole, Field(ge=1)]
 CountOrZero = Annotated[Whole, Field(ge=0)]
+Seed = Annotated[Whole, Field(ge=0, lt=2**63)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
 Positive = Annotated[float, Field(gt=0)]
 
@@ -52,7 +57,7 @@ class DataConfig(_Section):
     """data set"""
     size: Count = 108
     """side of the training images, px"""
-    seed: Whole = 0
+    seed: Seed = 0
     """seed of the data set (training.seed orders it)"""
     train_examples: Count = 800_000
     """how many different training examples there are"""
@@ -160,7 +165,7 @@ class TrainingConfig(_Section):
     """steps from one line of the log to the next"""
     stop_at_accuracy: Annotated[float, Field(gt=0, le=1)] | None = None
     """stop once validation accuracy is as good; null: never"""
-    seed: CountOrZero = 0
+    seed: Seed = 0
     """seed of weights, dropout and the order of examples"""
     deterministic: bool = False
     """allow deterministic algorithms only"""
@@ -188,8 +193,8 @@ class TrainingConfig(_Section):
 class HardwareConfig(_Section):
     """What it runs on."""
 
-    accelerator: str = "auto"
-    """cpu, gpu, ..., or auto"""
+    accelerator: Literal["auto", "cpu", "gpu"] = "auto"
+    """cpu, gpu, or auto: gpu where there is one"""
     devices: Count = 1
     """devices of a node; with cpu: processes"""
     nodes: Count = 1
@@ -202,6 +207,14 @@ class HardwareConfig(_Section):
     """threads of torch on the CPU; null: torch's choice"""
     workers: CountOrZero = 0
     """processes that load data; 0: none"""
+
+    def check(self) -> None:
+        """Raise `ValueError` if this machine does not have it."""
+        gpus = torch.cuda.device_count() or int(torch.backends.mps.is_available())
+        if self.accelerator == "gpu" and not gpus:
+            raise ValueError("hardware.accelerator is gpu, but torch finds none here: use cpu or auto")
+        if self.accelerator != "cpu" and 0 < gpus < self.devices:
+            raise ValueError(f"hardware.devices is {self.devices}, but torch finds {gpus} here: use at most as many")
 
 
 class RunConfig(_Section):
@@ -227,15 +240,39 @@ class RunConfig(_Section):
 
     @property
     def fingerprint(self) -> str:
-        """Tell runs apart: of all that decides the weights, which is all but the hardware and how often to save."""
-        decisive = self.model_dump(mode="json", exclude={"hardware": True, "title": True})
-        for name in ("checkpoint_every", "log_every"):
-            del decisive["training"][name]
+        """Tell runs apart: of all that decides the weights, which is all but the hardware and how often to save.
+
+        Fields with their default values are left out, so that runs of before a field was added keep their fingerprint.
+        """
+        decisive = self.model_dump(
+            mode="json",
+            exclude={"hardware": True, "title": True, "training": {"checkpoint_every", "log_every"}},
+            exclude_defaults=True,
+        )
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
     def to_yaml(self) -> str:
         """Return the whole configuration as YAML."""
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+    """Take 1e-3 for a number, as everybody else does."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
+)
+
+
+def load_yaml(text: str) -> Any:
+    """Return what YAML text says, without executing anything.
+
+    Example:
+        >>> load_yaml("[1e-3, 1, null, word]")
+        [0.001, 1, None, 'word']
+    """
+    return yaml.load(text, _Loader)
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -246,7 +283,7 @@ def read_config(path: Path) -> dict[str, Any]:
         ValueError: If it is not YAML of sections and fields.
     """
     try:
-        content = yaml.safe_load(path.read_text())
+        content = load_yaml(path.read_text())
     except FileNotFoundError:
         raise FileNotFoundError(f"no configuration at {path}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -305,7 +342,7 @@ def config_fields() -> Iterator[tuple[str, FieldInfo]]:
 
 def _value(name: str, word: str) -> Any:
     try:
-        return yaml.safe_load(word)
+        return load_yaml(word)
     except yaml.YAMLError:
         raise ValueError(f"--{name} {word!r} is not a value: quote it, or see docs/training.md") from None
 

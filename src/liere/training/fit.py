@@ -23,7 +23,7 @@ from liere.training.model import build_model
 from liere.training.progress import Progress
 from liere.training.runs import Run
 from liere.training.stream import Batch, EvaluationBatches, ExampleOrder, TrainingBatches, make_loader
-from liere.training.survival import Saver, StopRequest, stop_on_signals
+from liere.training.survival import Saver, StopRequest
 from liere.vit import VisionTransformer
 
 pl = import_lightning()
@@ -75,6 +75,8 @@ def train(
         config = run.config
         if config.hardware.threads is not None:
             torch.set_num_threads(config.hardware.threads)
+        for unfinished in run.folder.rglob(".*.tmp"):
+            unfinished.unlink()  # of a process that was killed while it wrote
         checkpoint, refused = load_newest(run.checkpoints, config.fingerprint)
         for line in refused:
             say(f"warning: {line}")
@@ -122,8 +124,7 @@ def _fit(
             gradient_clip_val=config.optimizer.clip,
             reload_dataloaders_every_n_epochs=1,
         )
-        with stop_on_signals(request):
-            trainer.fit(classifier, datamodule=_Data(config, classifier))
+        trainer.fit(classifier, datamodule=_Data(config, classifier))
         first_step = classifier.step
     return _finish(run, model, journal, step=first_step, seconds=clock())
 

@@ -42,6 +42,7 @@ class Journal(pl.Callback):  # type: ignore[misc, name-defined]
         self.best: dict[str, Any] | None = state["best"]
         self.reached_target: bool = state["reached_target"]
         self.latest: dict[str, float] = {}
+        self.learning_rate = 0.0
         self.events: Any = None
 
     def state_dict(self) -> dict[str, Any]:
@@ -59,6 +60,10 @@ class Journal(pl.Callback):  # type: ignore[misc, name-defined]
             # Events of steps that are taken again are hidden.
             self.events = SummaryWriter(str(self.run.folder / "tensorboard"), purge_step=self.first_step + 1)
 
+    def on_before_optimizer_step(self, trainer: Any, classifier: Classifier, optimizer: Any) -> None:
+        """Note the learning rate of the step, before the schedule goes on."""
+        self.learning_rate = max(group["lr"] for group in optimizer.param_groups)
+
     def on_train_batch_end(
         self, trainer: Any, classifier: Classifier, outputs: dict[str, Tensor], batch: Any, batch_idx: int
     ) -> None:
@@ -68,8 +73,8 @@ class Journal(pl.Callback):  # type: ignore[misc, name-defined]
         self.loss_count += 1
         if (batch_idx + 1) % config.accumulate == 0 and classifier.step % config.log_every == 0:
             self.latest["train_loss"] = float(self.loss_sum) / self.loss_count
-            rate = max(group["lr"] for group in trainer.optimizers[0].param_groups)
-            self._write(trainer, classifier.step, {"learning_rate": rate, "train_loss": self.latest["train_loss"]})
+            values = {"learning_rate": self.learning_rate, "train_loss": self.latest["train_loss"]}
+            self._write(trainer, classifier.step, values)
             self.loss_sum, self.loss_count = 0.0, 0
 
     def on_validation_end(self, trainer: Any, classifier: Classifier) -> None:

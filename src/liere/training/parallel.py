@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,4 +84,8 @@ def _work(job: Job, slot: int) -> None:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
         sys.stdout = sys.stderr = log
-        job.work(*job.arguments, slot)
+        try:
+            job.work(*job.arguments, slot)
+        except Exception:
+            traceback.print_exc()  # while the log is open
+            sys.exit(1)

@@ -15,7 +15,7 @@ from typing import Any
 from liere.files import prepare_folder
 from liere.training.config import RunConfig, parse_config, read_config
 
-__all__ = ["Run", "create_run", "open_run"]
+__all__ = ["Run", "check_new", "create_run", "open_run"]
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,13 @@ class Run:
             lock.release()
 
 
+def check_new(folder: Path) -> None:
+    """Raise `ValueError` if there is something already where a new run is to be."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        hint = f"go on with liere train --resume {folder}, or " if (folder / "config.yaml").exists() else ""
+        raise ValueError(f"--out {folder} exists: {hint}choose another folder")
+
+
 def create_run(folder: Path, config: RunConfig) -> Run:
     """Make the folder of a new run.
 
@@ -133,9 +140,7 @@ def create_run(folder: Path, config: RunConfig) -> Run:
         ValueError: If there is something already.
         OSError: If it cannot be made.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        hint = f"go on with liere train --resume {folder}, or " if (folder / "config.yaml").exists() else ""
-        raise ValueError(f"--out {folder} exists: {hint}choose another folder")
+    check_new(folder)
     prepare_folder(folder.parent, "--out")
     # The folder appears with its configuration in it, or not at all.
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:

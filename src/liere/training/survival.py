@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,14 +91,24 @@ class Saver(pl.Callback):  # type: ignore[misc, name-defined]
         clock: Callable[[], float],
     ) -> None:
         self.run, self.journal, self.checkpoint, self.request, self.clock = run, journal, checkpoint, request, clock
+        self.signals = ExitStack()
 
     def on_train_start(self, trainer: Any, classifier: Classifier) -> None:
-        """Give the optimiser its state back; learning rates are the schedule's."""
+        """Give the optimiser its state back; learning rates are the schedule's. From now on signals are requests."""
+        self.signals.enter_context(stop_on_signals(self.request))  # after Lightning, whose handler saves nothing
         if self.checkpoint is not None:
             (optimizer,) = trainer.optimizers
             groups = optimizer.state_dict()["param_groups"]
             optimizer.load_state_dict(self.checkpoint.optimizer | {"param_groups": groups})
             self.checkpoint = None  # frees the memory
+
+    def on_train_end(self, trainer: Any, classifier: Classifier) -> None:
+        """Let signals do what they always do."""
+        self.signals.close()
+
+    def on_exception(self, trainer: Any, classifier: Classifier, exception: BaseException) -> None:
+        """Do so, however training ended."""
+        self.signals.close()
 
     def on_train_batch_end(
         self, trainer: Any, classifier: Classifier, outputs: Any, batch: Any, batch_idx: int
