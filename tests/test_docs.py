@@ -109,3 +109,18 @@ def test_the_costs_in_the_readme_are_those_of_the_committed_results():
         assert [row["image_size"] for row in rows] == [32, 224]
         ratios = [f"{row[part]['ratio']['median']:.2f}" for row in rows for part in ("train", "inference")]
         assert f"| {name} | {' | '.join(ratios)} |" in (ROOT / "README.md").read_text()
+
+
+def test_the_spatial_results_in_readme_and_docs_are_the_committed_ones():
+    pytest.importorskip("matplotlib")
+    from liere.evaluation.report.names import plain_label
+    from liere.evaluation.report.tables import result_table
+
+    comparison = json.loads((ROOT / "docs" / "results" / "spatial.json").read_text())
+    readme = (ROOT / "README.md").read_text()
+    for row in comparison["encodings"]:
+        ours = [f"{100 * found['accuracy']['value']:.1f}" for found in row["evaluations"]]
+        paper = " / ".join(f"{row['paper'][str(size)]:.1f}" for size in comparison["sizes"])
+        assert f"| {plain_label(row['encoding'])} | {' | '.join(ours)} | {paper} |" in readme
+    content = result_table(comparison)
+    assert "\n".join(table(content.header, content.texts)) in (ROOT / "docs" / "spatial.md").read_text()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["HELP", "add_arguments", "run"]
 
 HELP = "train a model from a configuration, or go on with a run"
+PATIENCE = 60.0  # seconds
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,10 +53,14 @@ def run(args: argparse.Namespace) -> int:
     config = parse_config(read_config(args.config), fields, source=str(args.config))
     folder = args.out or Path("runs") / f"{args.config.stem}-seed{config.training.seed}"
     if not _is_first_process():
+        _wait_for(folder / "config.yaml")
         return _train(open_run(folder), args)
     check_new(folder)
     _check_space(folder.parent, _check(config, folder))
-    return 0 if args.dry_run else _train(create_run(folder, config), args)
+    if args.dry_run:
+        return 0
+    importlib.import_module("liere.training.fit")  # what is not installed is told before there is a folder
+    return _train(create_run(folder, config), args)
 
 
 def _resume(args: argparse.Namespace, fields: dict[str, str]) -> int:
@@ -116,6 +123,15 @@ def _check_space(folder: Path, cost: Cost) -> None:
             f"{folder} has {free / 1e6:,.0f} MB free, but checkpoints need {needed / 1e6:,.0f} MB: "
             "free some space or choose another folder with --out"
         )
+
+
+def _wait_for(file: Path) -> None:
+    """Wait until the first process, maybe on another machine, has made a file."""
+    deadline = time.monotonic() + PATIENCE
+    while not file.exists():
+        if time.monotonic() > deadline:
+            raise FileNotFoundError(f"the first process has not made {file} in {PATIENCE:.0f} s: is the folder shared?")
+        time.sleep(0.5)
 
 
 def _is_first_process() -> bool:

@@ -116,6 +116,11 @@ def make_plan(
         if config.hardware.threads is None:
             config = parse_config(content, fields | {"hardware.threads": str(threads)}, source)
         config.hardware.check()
+        if config.hardware.devices * config.hardware.nodes > 1:
+            raise ValueError(
+                f"hardware.devices is {config.hardware.devices}, but a comparison trains each run on one device, several "
+                "runs at a time: leave it out, or train with liere train"
+            )
         build_model(config)
         for size in sizes or ():
             config.data.load("test", size=size, length=examples)
