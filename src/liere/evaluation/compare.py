@@ -118,8 +118,8 @@ def make_plan(
         config.hardware.check()
         if config.hardware.devices * config.hardware.nodes > 1:
             raise ValueError(
-                f"hardware.devices is {config.hardware.devices}, but a comparison trains each run on one device, several "
-                "runs at a time: leave it out, or train with liere train"
+                f"hardware.devices is {config.hardware.devices}, but a comparison trains each run on one device, "
+                "several runs at a time: leave it out, or train with liere train"
             )
         build_model(config)
         for size in sizes or ():
