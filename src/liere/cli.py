@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Sequence
 
@@ -45,6 +46,8 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     """Return the arguments of a command; what is wrong with them is told, and exit code 2."""
     parser = make_parser()
     args, unknown = parser.parse_known_args(arguments)
+    if unknown and hasattr(args, "fields_missing"):
+        parser.exit(2, f"liere: error: {args.fields_missing}\n")
     if unknown:
         known = args.parser._option_string_actions
         hint = f": {suggest(unknown[0].partition('=')[0], known)}" if unknown[0].startswith("--") else ""
@@ -54,6 +57,9 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0, or 2 after a message that says what was wrong with the input."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without a character shows another one
     args = parse_arguments(arguments)
     try:
         return args.run(args) or 0

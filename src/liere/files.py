@@ -9,7 +9,7 @@ from pathlib import Path
 __all__ = ["prepare_folder", "write_atomically"]
 
 
-def write_atomically(path: Path, content: str | bytes) -> None:
+def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
     """Write a file so that whoever looks, at any moment, sees the old content or the new one, even after a crash.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from liere.commands.arguments import positive_number
 from liere.commands.fields import add_fields, given_fields
-from liere.commands.output import say, table
+from liere.commands.output import say, table, warn
 
 if TYPE_CHECKING:
     from liere.evaluation.compare import Plan
@@ -78,8 +78,12 @@ def run(args: argparse.Namespace) -> None:
     run_comparison(plan)
 
 
-def run_comparison(plan: Plan) -> Path:
-    """Run what is missing of a comparison, show how it goes, write the report, and return its page."""
+def run_comparison(plan: Plan) -> None:
+    """Run what is missing of a comparison, show how it goes, and write the report of what is done.
+
+    Raises:
+        RuntimeError: If some runs failed.
+    """
     from liere.commands.report import write_and_show
     from liere.evaluation.compare import run_plan
     from liere.evaluation.figures import require_matplotlib
@@ -88,8 +92,15 @@ def run_comparison(plan: Plan) -> Path:
     require_matplotlib()
     prepare_folder(plan.folder, "--out")
     display = _Display(plan)
+    failures: list[str] = []
+
+    def note_failure(line: str) -> None:
+        display.clear()
+        warn(line)
+        failures.append(line)
+
     try:
-        run_plan(plan, watch=display.show, ended=display.add)
+        run_plan(plan, watch=display.show, ended=display.add, failed=note_failure)
     except KeyboardInterrupt:
         display.clear()
         say("stopped; what is finished is kept: run the same command again to go on")
@@ -98,7 +109,11 @@ def run_comparison(plan: Plan) -> Path:
     command = "liere " + shlex.join(sys.argv[1:])
     from liere.training.runs import open_run
 
-    return write_and_show([open_run(planned.folder) for planned in plan.runs], plan.folder, command)
+    done = [open_run(run.folder) for run in plan.runs if run.is_done(plan.sizes, plan.examples)]
+    if done:
+        write_and_show(done, plan.folder, command)
+    if failures:
+        raise RuntimeError(f"{len(failures)} of {len(plan.runs)} runs failed: {'; '.join(failures)}")
 
 
 class _Display:
@@ -120,7 +135,7 @@ class _Display:
         from liere.evaluation.summary import examples_to_target
 
         self.clear()
-        accuracies = {record["size"]: record["accuracy"]["value"] for record in run.evaluations()}
+        accuracies = {record["size"]: record["accuracy"]["value"] for record in run.evaluations("final")}
         reached = examples_to_target(run)
         row = [
             self.names[run.folder],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from liere.commands.arguments import positive_number
@@ -23,8 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--examples", type=positive_number, metavar="N", help="test examples (default: all)")
     parser.add_argument("--batch-size", type=positive_number, default=100, metavar="N", help="(default: 100)")
     parser.add_argument("--best", action="store_true", help="weights of the best validation, not the final ones")
-    parser.add_argument("--devices", type=positive_number, metavar="N", help="devices; with cpu: processes")
-    parser.add_argument("--accelerator", metavar="X", help="cpu, gpu or auto (default: as trained)")
+    parser.add_argument(
+        "--devices", type=positive_number, default=1, metavar="N", help="devices; with cpu: processes (default: 1)"
+    )
+    parser.add_argument("--accelerator", choices=("auto", "cpu", "gpu"), help="(default: as trained)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of sentences")
 
 
@@ -32,12 +35,15 @@ def run(args: argparse.Namespace) -> None:
     """Evaluate, print and write."""
     from liere.training.runs import open_run
 
-    given = {"hardware.devices": args.devices, "hardware.accelerator": args.accelerator}
-    run = open_run(args.run_folder, {name: str(value) for name, value in given.items() if value is not None})
-    run.config.hardware.check()
+    run = open_run(args.run_folder)
+    hardware = run.config.hardware.model_copy(update={"devices": args.devices, "nodes": 1})
+    if args.accelerator is not None:
+        hardware = hardware.model_copy(update={"accelerator": args.accelerator})
+    hardware.check()
+    run = replace(run, config=run.config.model_copy(update={"hardware": hardware}))
     run.result()  # whether it is finished is told before the long import
     for size in args.sizes or ():
-        run.config.data.load("test", size=size)
+        run.config.check_size(size)
     from liere.evaluation.evaluate import evaluate
 
     records = evaluate(

@@ -14,7 +14,8 @@ def add_fields(parser: argparse.ArgumentParser) -> None:
     parser.allow_abbrev = False
     try:
         from liere.training.config import config_fields
-    except ImportError:
+    except ImportError as error:
+        parser.set_defaults(fields_missing=str(error))
         return
     groups: dict[str, argparse._ArgumentGroup] = {}
     for name, field in config_fields():

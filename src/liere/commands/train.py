@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import shutil
 import time
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from liere.commands.arguments import positive_number
 from liere.commands.fields import add_fields, given_fields
 from liere.commands.output import say, warn
+from liere.training.processes import is_first_process
 
 if TYPE_CHECKING:
     from liere.training.config import RunConfig
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["HELP", "add_arguments", "run"]
 
 HELP = "train a model from a configuration, or go on with a run"
-PATIENCE = 60.0  # seconds
+PATIENCE = 60.0  # seconds for the first process to make the folder
+LOCK_PATIENCE = 10.0  # seconds for a process that was killed to be gone
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +53,9 @@ def run(args: argparse.Namespace) -> int:
 
     config = parse_config(read_config(args.config), fields, source=str(args.config))
     folder = args.out or Path("runs") / f"{args.config.stem}-seed{config.training.seed}"
-    if not _is_first_process():
+    if not is_first_process():
+        if args.dry_run:
+            return 0
         _wait_for(folder / "config.yaml")
         return _train(open_run(folder), args)
     check_new(folder)
@@ -72,7 +75,7 @@ def _resume(args: argparse.Namespace, fields: dict[str, str]) -> int:
     if run.is_finished:
         say(f"{run.folder} is finished: its weights are in {run.final_weights}")
         return 0
-    if _is_first_process():
+    if is_first_process():
         _check_space(run.folder, _check(run.config, run.folder))
     return 0 if args.dry_run else _train(run, args)
 
@@ -98,12 +101,13 @@ def _train(run: Run, args: argparse.Namespace) -> int:
 
     request = StopRequest(further_steps=args.steps)
     try:
-        result = train(run, say=warn, request=request)
+        result = train(run, say=warn, request=request, patience=LOCK_PATIENCE)
     except StoppedError as stop:
-        if _is_first_process():
+        if is_first_process():
             say(f"{run.folder.name}: stopped {stop}; go on with: liere train --resume {run.folder}")
-        return 0 if request.signal is None else 128 + request.signal
-    if _is_first_process():
+        # Lightning takes another process's exit code for a crash, and would kill the first one for it.
+        return 128 + request.signal if request.signal is not None and is_first_process() else 0
+    if is_first_process():
         say(
             f"{run.folder.name}: finished after {result['examples']:,} examples and {result['seconds']:.0f} s, "
             f"best validation accuracy {100 * result['best']['accuracy']:.1f} %"
@@ -132,8 +136,3 @@ def _wait_for(file: Path) -> None:
         if time.monotonic() > deadline:
             raise FileNotFoundError(f"the first process has not made {file} in {PATIENCE:.0f} s: is the folder shared?")
         time.sleep(0.5)
-
-
-def _is_first_process() -> bool:
-    """Return whether this is the process that was started by hand, not one of a distributed run's others."""
-    return all(os.environ.get(name, "0") == "0" for name in ("LOCAL_RANK", "NODE_RANK", "RANK", "SLURM_PROCID"))

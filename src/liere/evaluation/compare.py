@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ import yaml
 
 from liere.training.config import RunConfig, load_yaml, parse_config
 from liere.training.model import build_model
-from liere.training.parallel import Job, run_jobs
+from liere.training.parallel import Job, Slot, run_jobs
+from liere.training.processes import available_cores
 from liere.training.runs import Run, create_run, open_run
 
 __all__ = ["Plan", "PlannedRun", "make_plan", "parse_encoding", "run_plan"]
@@ -35,7 +37,7 @@ class PlannedRun:
             return False
         run = open_run(self.folder)
         wanted = {size: len(run.config.data.load("test", length=examples)) for size in sizes}
-        found = {record["size"]: record["examples"] for record in run.evaluations() if record["weights"] == "final"}
+        found = {record["size"]: record["examples"] for record in run.evaluations("final")}
         return run.is_finished and wanted.items() <= found.items()
 
 
@@ -67,11 +69,14 @@ def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:
     """
     name, colon, rest = text.partition(":")
     options = {}
-    for part in rest.split(",") if colon else ():
+    for part in re.split(r",(?![^\[{]*[\]}])", rest) if colon else ():  # not at commas in brackets
         option, equals, value = part.partition("=")
+        try:
+            options[option] = load_yaml(value)
+        except yaml.YAMLError:
+            equals = ""
         if not equals or not option:
             raise ValueError(f"encoding {text!r} has an option without a value: write absolute:init_std=1,other=2")
-        options[option] = load_yaml(value)
     return name, options
 
 
@@ -106,8 +111,8 @@ def make_plan(
     wanted = [(name, parse_encoding(name), seed) for name in dict.fromkeys(encodings) for seed in dict.fromkeys(seeds)]
     if not wanted:
         raise ValueError("a comparison needs at least one encoding and one seed")
-    slots = min(slots or torch.cuda.device_count() or os.cpu_count() or 1, len(wanted))
-    threads = max((os.cpu_count() or 1) // slots, 1)
+    slots = min(slots or _default_slots(parse_config(content, overrides, source)), len(wanted))
+    threads = max(available_cores() // slots, 1)
     runs = []
     for name, (encoding, options), seed in wanted:
         fields = overrides | {"model.encoding": encoding, "training.seed": str(seed)}
@@ -123,23 +128,27 @@ def make_plan(
             )
         build_model(config)
         for size in sizes or ():
-            config.data.load("test", size=size, length=examples)
+            config.check_size(size)
         run = PlannedRun(folder / "runs" / f"{_file_name(name)}-seed{seed}", config)
         _check_recipe(run)
         runs.append(run)
     return Plan(folder, runs, list(sizes or [runs[0].config.data.size]), examples, slots)
 
 
-def run_plan(plan: Plan, *, watch: Callable[[list[Run]], None], ended: Callable[[Run], None]) -> None:
+def run_plan(
+    plan: Plan,
+    *,
+    watch: Callable[[list[Run]], None],
+    ended: Callable[[Run], None],
+    failed: Callable[[str], None],
+) -> None:
     """Train and evaluate what is missing.
 
     Args:
         plan: The comparison.
         watch: Told twice a second which runs are at work.
         ended: Told of each run that is done, those that were done before first.
-
-    Raises:
-        RuntimeError: If some runs failed; the others are done.
+        failed: Told of each run that failed, in a line.
     """
     missing: dict[str, PlannedRun] = {}
     for planned in plan.runs:
@@ -151,11 +160,10 @@ def run_plan(plan: Plan, *, watch: Callable[[list[Run]], None], ended: Callable[
         Job(name, _train_and_evaluate, (planned, plan.sizes, plan.examples), _log_file(planned))
         for name, planned in missing.items()
     ]
-    failed: list[str] = []
 
     def note_end(job: Job, code: int) -> None:
         if code:
-            failed.append(f"{job.name} (exit code {code}, see {job.log})")
+            failed(f"{job.name} failed with exit code {code}: see {job.log}")
         else:
             ended(open_run(missing[job.name].folder))
 
@@ -164,14 +172,21 @@ def run_plan(plan: Plan, *, watch: Callable[[list[Run]], None], ended: Callable[
         watch([open_run(folder) for folder in folders if (folder / "config.yaml").exists()])
 
     run_jobs(jobs, slots=plan.slots, watch=note_progress, ended=note_end)
-    if failed:
-        raise RuntimeError(f"{len(failed)} of {len(plan.runs)} runs failed: {', '.join(failed)}")
 
 
-def _train_and_evaluate(planned: PlannedRun, sizes: list[int], examples: int | None, slot: int) -> None:
+def _default_slots(config: RunConfig) -> int:
+    """Return how many runs to train at a time: one a GPU, or else one a core."""
+    if config.hardware.accelerator == "cpu":
+        return available_cores()
+    return torch.cuda.device_count() or (1 if torch.backends.mps.is_available() else available_cores())
+
+
+def _train_and_evaluate(planned: PlannedRun, sizes: list[int], examples: int | None, slot: Slot) -> None:
     """Do what is missing of a run; in a process of its own."""
     if torch.cuda.device_count() > 1:
-        os.environ["CUDA_VISIBLE_DEVICES"] = str(slot % torch.cuda.device_count())
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        devices = visible.split(",") if visible else [str(device) for device in range(torch.cuda.device_count())]
+        os.environ["CUDA_VISIBLE_DEVICES"] = devices[slot.number % len(devices)]
     from liere.evaluation.evaluate import evaluate
     from liere.training.fit import train
     from liere.training.survival import StoppedError, StopRequest
@@ -183,7 +198,7 @@ def _train_and_evaluate(planned: PlannedRun, sizes: list[int], examples: int | N
     exists = (planned.folder / "config.yaml").exists()
     run = open_run(planned.folder) if exists else create_run(planned.folder, planned.config)
     try:
-        train(run, say=say, request=StopRequest(parent=os.getppid()), patience=LOCK_PATIENCE)
+        train(run, say=say, request=StopRequest(parent=slot.parent), patience=LOCK_PATIENCE)
     except StoppedError as stop:
         say(f"stopped {stop}")
         sys.exit(130)

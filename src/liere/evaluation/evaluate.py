@@ -51,15 +51,20 @@ def evaluate(
     weights = run.best_weights if best else run.final_weights
     classifier = Classifier(load_model(config, weights), config)
     gather = _Gather()
-    if config.hardware.threads is not None:
-        torch.set_num_threads(config.hardware.threads)
     trainer = make_trainer(config, callbacks=[gather])
+    world = config.hardware.devices * config.hardware.nodes
+    for size, split in data.items():
+        if -(-len(split) // batch_size) < world:
+            raise ValueError(
+                f"{len(split)} examples in batches of {batch_size} are too few for {world} processes: "
+                "use fewer devices or smaller batches"
+            )
     records = []
     for size, split in data.items():
         trainer.predict(classifier, datamodule=_Data(split, batch_size), return_predictions=False)
         if trainer.is_global_zero:
             predictions = gather.predictions()
-            file = run.folder / "predictions" / f"test-{size}.csv"
+            file = run.folder / "predictions" / f"{weights.stem}-test-{size}.csv"
             predictions.write(file)
             record = {
                 "size": size,
@@ -70,9 +75,8 @@ def evaluate(
                 "predictions": str(file.relative_to(run.folder)),
             }
             records.append(record)
+            write_atomically(run.evaluation_file, json.dumps(_merged(run.evaluations(), [record]), indent=1) + "\n")
             say(f"{run.folder.name}: {_sentence(record)}")
-    if trainer.is_global_zero:
-        write_atomically(run.evaluation_file, json.dumps(_merged(run.evaluations(), records), indent=1) + "\n")
     return records
 
 
@@ -116,7 +120,8 @@ class _Gather(pl.Callback):  # type: ignore[misc, name-defined]
 
 
 def _merged(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted({record["size"]: record for record in [*old, *new]}.values(), key=lambda record: record["size"])
+    found = {(record["weights"], record["size"]): record for record in [*old, *new]}
+    return [found[key] for key in sorted(found)]
 
 
 def _sentence(record: dict[str, Any]) -> str:

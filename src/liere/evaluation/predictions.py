@@ -63,7 +63,7 @@ class Predictions:
             FileNotFoundError: If there is no such file.
             ValueError: If it is something else.
         """
-        reader = csv.DictReader(path.read_text().splitlines())
+        reader = csv.DictReader(path.read_text(encoding="utf-8").splitlines())
         rows = list(reader)
         try:
             if tuple(reader.fieldnames or ()) != COLUMNS:

@@ -15,6 +15,8 @@ __all__ = ["Interval", "PairedDifference", "accuracy_interval", "mean_interval",
 CONFIDENCE = 0.95
 RESAMPLES = 1000  # B of the paper
 RESAMPLES_AT_ONCE = 50  # bounds the memory
+FLIPS = 9999
+FLIPS_AT_ONCE = 500
 
 Values = Sequence[float] | NDArray[np.float64]
 
@@ -46,8 +48,8 @@ class PairedDifference:
 
     Attributes:
         interval: Mean difference.
-        p: Two-sided probability of so lopsided wins and losses if both were equally good: the exact sign test over
-            examples on which they differ, which for right and wrong answers is McNemar's exact test.
+        p: Two-sided probability of so large a mean difference if both were equally good: McNemar's exact test for right
+            and wrong answers, else a permutation test that flips the signs of differences.
     """
 
     interval: Interval
@@ -119,9 +121,26 @@ def paired_difference(first: Values, second: Values, *, seed: int = 0) -> Paired
     if len(first) != len(second):
         raise ValueError(f"pairs need the same examples: first has {len(first)} values, second has {len(second)}")
     differences = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
-    wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
-    p = stats.binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
-    return PairedDifference(mean_interval(differences, seed=seed), float(p))
+    return PairedDifference(mean_interval(differences, seed=seed), _sign_flip_p(differences[differences != 0], seed))
+
+
+def _sign_flip_p(differences: NDArray[np.float64], seed: int) -> float:
+    """Return how probable so large a sum is when signs are chance; zeros have been left out, which changes nothing."""
+    if not len(differences):
+        return 1.0
+    sizes = np.abs(differences)
+    if np.ptp(sizes) == 0:  # only the number of signs matters
+        return float(stats.binomtest(int((differences > 0).sum()), len(differences)).pvalue)
+    found = stats.permutation_test(
+        (differences, np.zeros_like(differences)),
+        lambda first, second, axis: (first - second).sum(axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=FLIPS,
+        batch=FLIPS_AT_ONCE,
+        rng=np.random.default_rng(seed),
+    )
+    return float(found.pvalue)
 
 
 def _check(values: NDArray[np.float64]) -> None:

@@ -15,7 +15,7 @@ from liere.evaluation.paper_numbers import SPATIAL, SPATIAL_NOTE
 from liere.evaluation.predictions import Predictions
 from liere.evaluation.report import FORMAT
 from liere.evaluation.statistics import accuracy_interval, mean_interval, paired_difference
-from liere.machine import machine, versions
+from liere.machine import versions
 from liere.training.config import RunConfig
 from liere.training.runs import Run, open_run
 
@@ -23,9 +23,9 @@ __all__ = ["encoding_names", "examples_to_target", "find_runs", "summarise"]
 
 TARGET = 0.95
 PAIRS_NOTE = (
-    "On the same test examples: two-sided exact sign tests over the examples on which two encodings differ, each "
-    "example counted with its mean over seeds (for one seed this is McNemar's exact test). There is no correction for "
-    "the number of pairs. Intervals and p-values are about other test examples, not about other seeds."
+    "On the same test examples: McNemar's exact test for one seed; for several, a permutation test of the mean "
+    "difference that flips the signs of examples, each counted with its mean over seeds. There is no correction for the "
+    "number of pairs. Intervals and p-values are about other test examples, not about other seeds."
 )
 
 
@@ -81,8 +81,9 @@ def summarise(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any
         seeds = [run.config.training.seed for run in group]
         if len(set(seeds)) < len(seeds):
             raise ValueError(f"{name} has two runs with the same seed ({sorted(seeds)}): leave one of them out")
+    _check_data(runs)
     sizes = _common_sizes(runs)
-    first = runs[0].config
+    first, result = runs[0].config, runs[0].result()
     rows = [_row(name, group, sizes) for name, group in groups.items()]
     return {
         "format": FORMAT,
@@ -94,8 +95,8 @@ def summarise(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any
         "train_size": first.data.size,
         "target_accuracy": TARGET,
         "config": _recipe(runs[0]),
-        "versions": versions(("torch", "lightning", "scipy")),
-        "machine": machine(),
+        "versions": versions(("scipy",)) | result["versions"],
+        "machine": result["machine"],
         "encodings": rows,
         "paper_note": SPATIAL_NOTE if any(row["paper"] for row in rows) else "",
         "pairs": _pairs(groups, sizes),
@@ -114,11 +115,24 @@ def summarise(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any
     }
 
 
+def _check_data(runs: Sequence[Run]) -> None:
+    """Make sure that all were tested on the same examples: how many they were trained on does not matter."""
+    fields = {"train_examples"}
+    first = runs[0].config.data.model_dump(exclude=fields)
+    for run in runs:
+        data = run.config.data.model_dump(exclude=fields)
+        differing = [f"data.{name}" for name, value in data.items() if value != first[name]]
+        if differing:
+            raise ValueError(
+                f"runs {runs[0].folder} and {run.folder} cannot be compared: they differ in {', '.join(differing)}"
+            )
+
+
 def _common_sizes(runs: Sequence[Run]) -> list[int]:
     found = []
     for run in runs:
         run.result()
-        sizes = {record["size"] for record in run.evaluations()}
+        sizes = {record["size"] for record in run.evaluations("final")}
         if not sizes:
             raise ValueError(f"run {run.folder} has not been evaluated: liere eval {run.folder}")
         found.append(sizes)
@@ -184,7 +198,7 @@ def _pairs(groups: dict[str, list[Run]], sizes: list[int]) -> list[dict[str, Any
 
 
 def _predictions(run: Run, size: int) -> Predictions:
-    (record,) = (record for record in run.evaluations() if record["size"] == size)
+    (record,) = (record for record in run.evaluations("final") if record["size"] == size)
     return Predictions.read(run.folder / record["predictions"])
 
 

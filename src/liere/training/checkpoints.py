@@ -23,6 +23,10 @@ class CheckpointError(ValueError):
     """A file that is not a whole checkpoint of this run."""
 
 
+class ForeignCheckpointError(CheckpointError):
+    """A whole file of something else: of another run, another version, another program."""
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """All that is needed to go on.
@@ -53,7 +57,7 @@ def save_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     buffer = io.BytesIO()
     torch.save({"format": FORMAT} | vars(checkpoint), buffer)
     new = folder / f"new-{LAST}"
-    write_atomically(new, buffer.getvalue())
+    write_atomically(new, buffer.getbuffer())
     # Killed between these two lines, there is no last checkpoint, but the new one and the previous one are whole.
     if (folder / LAST).exists():
         (folder / LAST).replace(folder / PREVIOUS)
@@ -66,16 +70,24 @@ def load_newest(folder: Path, fingerprint: str) -> tuple[Checkpoint | None, list
     Args:
         folder: Where checkpoints are.
         fingerprint: Of the run that they have to belong to.
+
+    Raises:
+        ForeignCheckpointError: If there are only such that are not of this run: beginning anew would overwrite them.
     """
-    refused: list[str] = []
+    refused: list[CheckpointError] = []
     for name in (f"new-{LAST}", LAST, PREVIOUS):
         path = folder / name
         if path.exists():
             try:
-                return load_checkpoint(path, fingerprint), refused
+                return load_checkpoint(path, fingerprint), [str(error) for error in refused]
             except CheckpointError as error:
-                refused.append(str(error))
-    return None, refused
+                refused.append(error)
+    for foreign in refused:
+        if isinstance(foreign, ForeignCheckpointError):
+            raise ForeignCheckpointError(
+                f"{foreign}; was config.yaml changed? Put it back, or move {folder} away to begin anew"
+            )
+    return None, [str(error) for error in refused]
 
 
 def load_checkpoint(path: Path, fingerprint: str | None = None) -> Checkpoint:
@@ -87,24 +99,27 @@ def load_checkpoint(path: Path, fingerprint: str | None = None) -> Checkpoint:
 
     Raises:
         CheckpointError: If it is damaged, not a checkpoint, or of another run.
+        OSError: If it cannot be read.
     """
     try:
         with zipfile.ZipFile(path) as archive:
             damaged = archive.testzip()  # torch does not look at checksums
         content = None if damaged else torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, MemoryError):
+        raise  # nothing is known of the file
     except Exception as error:
         reason = type(error).__name__
         raise CheckpointError(f"{path} is truncated or not a checkpoint ({reason}): it is not used") from error
     if damaged:
         raise CheckpointError(f"{path} is damaged ({damaged} is not what was written): it is not used")
     if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
-        raise CheckpointError(f"{path} is not a checkpoint of this library: it is not used")
+        raise ForeignCheckpointError(f"{path} is not a checkpoint of this library: it is not used")
     try:
         checkpoint = Checkpoint(**content)
     except TypeError as error:
-        raise CheckpointError(f"{path} is not a checkpoint of this version ({error}): it is not used") from error
+        raise ForeignCheckpointError(f"{path} is not a checkpoint of this version ({error}): it is not used") from error
     if fingerprint is not None and checkpoint.fingerprint != fingerprint:
-        raise CheckpointError(f"{path} belongs to a run with another configuration: it is not used")
+        raise ForeignCheckpointError(f"{path} belongs to a run with another configuration: it is not used")
     return checkpoint
 
 

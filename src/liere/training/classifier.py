@@ -54,6 +54,11 @@ class Classifier(pl.LightningModule):  # type: ignore[misc, name-defined]
         """Steps that were taken, in this process and before."""
         return self.first_step + self.trainer.global_step
 
+    def setup(self, stage: str) -> None:
+        """Set the number of threads, after Lightning has done so for several processes."""
+        if self.config.hardware.threads is not None:
+            torch.set_num_threads(self.config.hardware.threads)
+
     def configure_optimizers(self) -> dict[str, Any]:
         """Return the optimiser, and the schedule from the first step on."""
         optimizer = make_optimizer(self.model, self.config.optimizer)
@@ -79,12 +84,12 @@ class Classifier(pl.LightningModule):  # type: ignore[misc, name-defined]
 
     def on_validation_epoch_start(self) -> None:
         """Begin to count."""
-        self._sums = torch.zeros(3, dtype=torch.float64, device=self.device)
+        self._sums = torch.zeros(3, device=self.device)
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         """Count examples, right answers and losses."""
         _, losses, right = self.classify(batch)
-        self._sums += torch.stack([torch.ones_like(losses), right, losses]).double().sum(1)
+        self._sums += torch.stack([torch.ones_like(losses), right, losses]).sum(1)
 
     def on_validation_epoch_end(self) -> None:
         """Sum over processes, each of which saw other examples."""

@@ -13,7 +13,8 @@ import torch
 
 from liere.data import SpatialReasoning
 from liere.errors import suggest
-from liere.presets import create_model
+from liere.presets import create_model, image_and_patch
+from liere.vit import grid_shape
 
 try:
     import yaml
@@ -42,8 +43,10 @@ Whole = Annotated[int, Field(strict=True)]
 Count = Annotated[Whole, Field(ge=1)]
 CountOrZero = Annotated[Whole, Field(ge=0)]
 Seed = Annotated[Whole, Field(ge=0, lt=2**63)]
-Rate = Annotated[float, Field(ge=0, lt=1)]
-Positive = Annotated[float, Field(gt=0)]
+Real = Annotated[float, Field(strict=True)]
+Rate = Annotated[Real, Field(ge=0, lt=1)]
+Positive = Annotated[Real, Field(gt=0)]
+Switch = Annotated[bool, Field(strict=True)]
 
 
 class _Section(BaseModel):
@@ -113,9 +116,9 @@ class ModelConfig(_Section):
     """stochastic depth of the last layer"""
     num_registers: CountOrZero = 0
     """register tokens"""
-    qk_norm: bool = False
+    qk_norm: Switch = False
     """whether queries and keys are normalised before they are rotated"""
-    qkv_bias: bool = False
+    qkv_bias: Switch = False
     """whether queries, keys and values have biases"""
     position_policy: Literal["extend", "rescale", "reference"] = "extend"
     """positions at other resolutions"""
@@ -138,7 +141,7 @@ class OptimizerConfig(_Section):
     """decay of Adam's averages"""
     eps: Positive = 1e-8
     """Adam's epsilon"""
-    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    weight_decay: Annotated[Real, Field(ge=0)] = 0.0
     """decoupled, of matrices only: not of norms, biases, tokens and positions"""
     warmup_steps: CountOrZero = 0
     """steps in which the rate grows from 0"""
@@ -163,11 +166,11 @@ class TrainingConfig(_Section):
     """steps from one checkpoint to the next; there is one at each validation, too"""
     log_every: Count = 10
     """steps from one line of the log to the next"""
-    stop_at_accuracy: Annotated[float, Field(gt=0, le=1)] | None = None
+    stop_at_accuracy: Annotated[Real, Field(gt=0, le=1)] | None = None
     """stop once validation accuracy is as good; null: never"""
     seed: Seed = 0
     """seed of weights, dropout and the order of examples"""
-    deterministic: bool = False
+    deterministic: Switch = False
     """allow deterministic algorithms only"""
 
     @property
@@ -236,7 +239,17 @@ class RunConfig(_Section):
                 f"training.batch_size {self.training.batch_size} in {self.training.accumulate} parts cannot be spread "
                 f"evenly over {world} devices: choose numbers that divide"
             )
+        if -(-self.training.validation_examples // self.training.part_size) < world:
+            raise ValueError(
+                f"training.validation_examples {self.training.validation_examples} are too few for {world} devices: "
+                f"every device validates a part of {self.training.part_size}; use more of them"
+            )
         return self
+
+    def check_size(self, size: int) -> None:
+        """Raise `ValueError` if images of a size cannot be had, or cannot be cut into the model's patches."""
+        self.data.load("test", size=size)
+        grid_shape(*image_and_patch(size, self.model.patch_size))
 
     @property
     def fingerprint(self) -> str:
@@ -283,7 +296,7 @@ def read_config(path: Path) -> dict[str, Any]:
         ValueError: If it is not YAML of sections and fields.
     """
     try:
-        content = load_yaml(path.read_text())
+        content = load_yaml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(f"no configuration at {path}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -9,7 +9,6 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
-import torch
 from torch.utils.data import DataLoader
 
 from liere.files import write_atomically
@@ -20,6 +19,7 @@ from liere.training.config import RunConfig
 from liere.training.journal import Journal
 from liere.training.lightning_import import import_lightning
 from liere.training.model import build_model
+from liere.training.processes import is_first_process
 from liere.training.progress import Progress
 from liere.training.runs import Run
 from liere.training.stream import Batch, EvaluationBatches, ExampleOrder, TrainingBatches, make_loader
@@ -67,14 +67,12 @@ def train(
         ValueError: If another process is training it.
     """
     # Further processes of a distributed run are started by the first one, which has the lock and does the talking.
-    is_first = pl.utilities.rank_zero_only.rank == 0
+    is_first = is_first_process()
     say = say if is_first else _say_nothing
     with run.lock(patience) if is_first else nullcontext():
         if run.is_finished:
             return run.result()
         config = run.config
-        if config.hardware.threads is not None:
-            torch.set_num_threads(config.hardware.threads)
         for unfinished in run.folder.rglob(".*.tmp"):
             unfinished.unlink()  # of a process that was killed while it wrote
         checkpoint, refused = load_newest(run.checkpoints, config.fingerprint)
@@ -177,7 +175,7 @@ def _finish(run: Run, model: VisionTransformer, journal: Journal, *, step: int, 
         "machine": machine(),
         "versions": versions(("torch", "lightning")),
     }
-    if pl.utilities.rank_zero_only.rank == 0:
+    if is_first_process():
         save_weights(model.state_dict(), run.final_weights)
         write_atomically(run.result_file, json.dumps(result, indent=1) + "\n")
     return result

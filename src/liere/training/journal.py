@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -69,10 +70,15 @@ class Journal(pl.Callback):  # type: ignore[misc, name-defined]
     ) -> None:
         """Add up the loss; write a line where one is due."""
         config = classifier.config.training
-        self.loss_sum = self.loss_sum + config.accumulate * outputs["loss"].detach().double()  # Lightning divides it
+        self.loss_sum = self.loss_sum + config.accumulate * outputs["loss"].detach()  # Lightning divides it
         self.loss_count += 1
         if (batch_idx + 1) % config.accumulate == 0 and classifier.step % config.log_every == 0:
             self.latest["train_loss"] = float(self.loss_sum) / self.loss_count
+            if not math.isfinite(self.latest["train_loss"]):
+                raise ValueError(
+                    f"the loss is {self.latest['train_loss']} at step {classifier.step}, training has diverged: begin a "
+                    "run with a lower optimizer.learning_rate, more optimizer.warmup_steps or a smaller optimizer.clip"
+                )
             values = {"learning_rate": self.learning_rate, "train_loss": self.latest["train_loss"]}
             self._write(trainer, classifier.step, values)
             self.loss_sum, self.loss_count = 0.0, 0
@@ -113,7 +119,7 @@ def _lines(rows: list[dict[str, Any]]) -> str:
 
 def _append(path: Path, text: str) -> None:
     try:
-        with path.open("a") as file:
+        with path.open("a", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
         raise OSError(f"{path} could not be written ({error.strerror}): free some space") from error

@@ -9,13 +9,27 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Job", "run_jobs"]
+__all__ = ["Job", "Slot", "run_jobs"]
 
 POLL = 0.5  # seconds between looks at the processes
 PRELOADED = ("liere.evaluation.evaluate",)  # imported once; processes are copies of one that has it
+
+
+@dataclass(frozen=True)
+class Slot:
+    """The place that a job has among those at work.
+
+    Attributes:
+        number: From 0 to the number of slots - 1.
+        parent: Can be read once the process that started the jobs is gone: it is at its end then.
+    """
+
+    number: int
+    parent: Connection
 
 
 @dataclass(frozen=True)
@@ -25,7 +39,7 @@ class Job:
     Attributes:
         name: What to call it.
         work: A function of a module.
-        arguments: What it is called with; it gets the number of its slot (0, 1, ...) as well, as the last one.
+        arguments: What it is called with; it gets its `Slot` as well, as the last one.
         log: File for what it prints; added to.
     """
 
@@ -50,15 +64,18 @@ def run_jobs(
         watch: Told twice a second which jobs are running.
         ended: Told of each job that ended, with its exit code, negative for a signal.
     """
-    context: Any = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
-    if hasattr(os, "fork"):
+    method = "forkserver" if sys.platform == "linux" else "spawn"
+    context: Any = multiprocessing.get_context(method)
+    if method == "forkserver":
         context.set_forkserver_preload(list(PRELOADED))
+    # Nothing is ever sent: the reading end notices when the writing end, which only this process has, is gone.
+    parent, alive = context.Pipe(duplex=False)
     waiting, running, free = list(jobs), dict[int, tuple[Job, Any]](), list(range(slots))
     try:
         while waiting or running:
             while waiting and free:
                 slot, job = free.pop(0), waiting.pop(0)
-                process = context.Process(target=_work, args=(job, slot), name=job.name)
+                process = context.Process(target=_work, args=(job, Slot(slot, parent)), name=job.name)
                 process.start()
                 running[slot] = (job, process)
             watch([job for job, _ in running.values()])
@@ -74,9 +91,10 @@ def run_jobs(
             process.terminate()  # asks it to save and stop
         for _, process in running.values():
             process.join()
+        alive.close()
 
 
-def _work(job: Job, slot: int) -> None:
+def _work(job: Job, slot: Slot) -> None:
     # Loaders of this process start their workers as they would in any other.
     multiprocessing.set_start_method(None, force=True)
     job.log.parent.mkdir(parents=True, exist_ok=True)

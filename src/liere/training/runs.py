@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from liere.files import prepare_folder
+from liere.files import prepare_folder, write_atomically
 from liere.training.config import RunConfig, parse_config, read_config
 
 __all__ = ["Run", "check_new", "create_run", "open_run"]
@@ -73,19 +73,20 @@ class Run:
         if not self.is_finished:
             raise ValueError(f"run {self.folder} is not finished: liere train --resume {self.folder}")
         try:
-            return json.loads(self.result_file.read_text())
+            return json.loads(self.result_file.read_text(encoding="utf-8"))
         except ValueError:
             raise ValueError(
                 f"{self.result_file} is damaged: delete it, then liere train --resume {self.folder}"
             ) from None
 
-    def evaluations(self) -> list[dict[str, Any]]:
-        """Return what evaluations found so far, size by size."""
+    def evaluations(self, weights: str | None = None) -> list[dict[str, Any]]:
+        """Return what evaluations found so far, size by size; of `"final"` or `"best"` weights only, if asked for."""
         try:
-            return json.loads(self.evaluation_file.read_text())
+            records = json.loads(self.evaluation_file.read_text(encoding="utf-8"))
+            return [record for record in records if weights in (None, record["weights"])]
         except FileNotFoundError:
             return []
-        except ValueError:
+        except (KeyError, TypeError, ValueError):
             raise ValueError(f"{self.evaluation_file} is damaged: delete it, and evaluate again") from None
 
     def curve(self) -> list[dict[str, float]]:
@@ -100,7 +101,7 @@ class Run:
         """Return the whole lines of the log; one that is being written is left out."""
         if not self.metrics.exists():
             return []
-        text = self.metrics.read_text()
+        text = self.metrics.read_text(encoding="utf-8")
         return list(csv.DictReader(text[: text.rfind("\n") + 1].splitlines()))
 
     @contextmanager
@@ -146,7 +147,7 @@ def create_run(folder: Path, config: RunConfig) -> Run:
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
         new = Path(temporary) / "new"
         (new / "checkpoints").mkdir(parents=True)
-        (new / "config.yaml").write_text(config.to_yaml())
+        write_atomically(new / "config.yaml", config.to_yaml())
         os.replace(new, folder)
     return Run(folder, config)
 
@@ -172,4 +173,7 @@ def open_run(folder: Path, overrides: dict[str, str] | None = None) -> Run:
             raise ValueError(
                 f"--{name} cannot change when a run is resumed: only hardware can; begin another run for it"
             )
-    return Run(folder, parse_config(read_config(file), overrides, source=str(file)))
+    content = read_config(file)
+    if not content:
+        raise ValueError(f"{file} is empty: the run cannot be told any more; begin it again")
+    return Run(folder, parse_config(content, overrides, source=str(file)))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from typing import Any
 
 from liere.training.checkpoints import Checkpoint, save_checkpoint, save_weights
@@ -32,18 +32,18 @@ class StopRequest:
     Attributes:
         signal: The signal that asked for it.
         further_steps: Stop after so many; None for the run's end.
-        parent: Stop when this process is not the parent any more; None to live on without it.
+        parent: Stop when this can be read, as `liere.training.parallel.Slot` has it; None to live on without a parent.
     """
 
     signal: int | None = None
     further_steps: int | None = None
-    parent: int | None = None
+    parent: Connection | None = None
 
     def reason(self, steps: int) -> str | None:
         """Return why to stop after so many steps of this process, or None to go on."""
         if self.signal is not None:
             return f"by {signal.Signals(self.signal).name}"
-        if self.parent is not None and os.getppid() != self.parent:
+        if self.parent is not None and self.parent.poll():
             return "because its parent is gone"
         if self.further_steps is not None and steps >= self.further_steps:
             return "as asked"
@@ -120,10 +120,11 @@ class Saver(pl.Callback):  # type: ignore[misc, name-defined]
         step = classifier.step
         if step % training.validate_every == 0 or step == training.steps:
             return
-        reason = self.request.reason(trainer.global_step)
+        reason = self._reason(trainer)
         if reason or step % training.checkpoint_every == 0:
             self._save(trainer, classifier)
         if reason:
+            trainer.strategy.barrier()  # nobody leaves before it is saved
             raise StoppedError(reason)
 
     def on_validation_end(self, trainer: Any, classifier: Classifier) -> None:
@@ -136,9 +137,18 @@ class Saver(pl.Callback):  # type: ignore[misc, name-defined]
             self.journal.reached_target = True
             trainer.should_stop = True
         self._save(trainer, classifier)
-        reason = self.request.reason(trainer.global_step)
+        reason = self._reason(trainer)
         if reason and not trainer.should_stop and classifier.step < self.run.config.training.steps:
+            trainer.strategy.barrier()
             raise StoppedError(reason)
+
+    def _reason(self, trainer: Any) -> str | None:
+        """Return why to stop; when one process has a reason, all stop, after the same step."""
+        reason = self.request.reason(trainer.global_step)
+        if trainer.world_size == 1:
+            return reason
+        stop = trainer.strategy.reduce_boolean_decision(reason is not None, all=False)
+        return (reason or "with another process") if stop else None
 
     def _save(self, trainer: Any, classifier: Classifier) -> None:
         if trainer.is_global_zero:

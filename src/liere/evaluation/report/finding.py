@@ -47,9 +47,22 @@ def _verdict(comparison: dict[str, Any], size: int, first: str, second: str) -> 
             p = p_value(pair["p"])
             p = f"p {p}" if p.startswith("<") else f"p = {p}"
             if pair["p"] < SIGNIFICANT:
-                return f"the difference is significant ({p})"
+                return f"other test examples would say the same ({p}){_seeds_agree(comparison, size, first, second)}"
             return f"the difference may be chance ({p})"
     return "whether the difference is chance was not tested"
+
+
+def _seeds_agree(comparison: dict[str, Any], size: int, first: str, second: str) -> str:
+    """Say in how many seeds the first is ahead, where both have several."""
+    values = {}
+    for row in comparison["encodings"]:
+        if row["encoding"] in (first, second) and (found := evaluation_at(row, size)):
+            values[row["encoding"]] = dict(zip(row["seeds"], found["by_seed"], strict=True))
+    common = sorted(values[first].keys() & values[second].keys())
+    if len(common) < 2:
+        return ""
+    ahead = sum(values[first][seed] > values[second][seed] for seed in common)
+    return f", and so do {ahead} of {len(common)} seeds"
 
 
 def _one_seed(comparison: dict[str, Any]) -> str:

@@ -43,7 +43,11 @@ def result_table(comparison: dict[str, Any]) -> Table:
         ]
         for place, row in enumerate(rows)
     ]
-    notes = [*_accuracy_notes(comparison), *(_paper_notes(comparison) if paper_sizes else [])]
+    notes = [
+        *_accuracy_notes(comparison),
+        *_option_notes(comparison),
+        *(_paper_notes(comparison) if paper_sizes else []),
+    ]
     notes.append(
         f"Examples to {target}: how many were seen when validation accuracy first was {target}, median over seeds. "
         "Seconds: of a training run, mean over seeds."
@@ -158,10 +162,20 @@ def _accuracy_notes(comparison: dict[str, Any]) -> list[str]:
     if not evaluations:
         return []
     methods = sorted({found["accuracy"]["method"] for found in evaluations})
-    note = f"Accuracy in percent, with intervals of 95 % ({', '.join(methods)})."
+    note = f"Accuracy in percent, with intervals of 95 % ({', '.join(methods)}) over test examples, not over seeds."
     if len(comparison["encodings"]) > 1:
         note += " Bold: the best at its size; what rounds to the same is as good."
     return [note]
+
+
+def _option_notes(comparison: dict[str, Any]) -> list[str]:
+    """Say what an encoding has that the recipe does not: it is not quite one recipe then."""
+    options = [
+        f"{plain_label(row['encoding'])}: {', '.join(f'{name} {value}' for name, value in row['options'].items())}"
+        for row in comparison["encodings"]
+        if row.get("options")
+    ]
+    return [f"Options of their own: {'; '.join(options)}."] if options else []
 
 
 def _paper_notes(comparison: dict[str, Any]) -> list[str]:
