@@ -53,7 +53,7 @@ def evaluate(
     gather = _Gather()
     trainer = make_trainer(config, callbacks=[gather])
     world = config.hardware.devices * config.hardware.nodes
-    for size, split in data.items():
+    for split in data.values():
         if -(-len(split) // batch_size) < world:
             raise ValueError(
                 f"{len(split)} examples in batches of {batch_size} are too few for {world} processes: "

@@ -24,8 +24,8 @@ __all__ = ["encoding_names", "examples_to_target", "find_runs", "summarise"]
 TARGET = 0.95
 PAIRS_NOTE = (
     "On the same test examples: McNemar's exact test for one seed; for several, a permutation test of the mean "
-    "difference that flips the signs of examples, each counted with its mean over seeds. There is no correction for the "
-    "number of pairs. Intervals and p-values are about other test examples, not about other seeds."
+    "difference that flips the signs of examples, each counted with its mean over seeds. There is no correction for "
+    "the number of pairs. Intervals and p-values are about other test examples, not about other seeds."
 )
 
 
