@@ -14,7 +14,7 @@ __all__ = ["HELP", "add_arguments", "run"]
 
 HELP = "train each encoding on the paper's spatial task and show which of them learn it"
 SIZES = (108, 168, 276)
-EXAMPLES = 2_000
+EXAMPLES = 1_000
 # Generators start so that their rows are as long as RoPE-Mixed's, whatever the block size b: 2 pi sqrt(2 / b).
 ENCODINGS = ("absolute", "visionllama", "rope_mixed", "liere8:init_scale=3.1416", "liere:init_scale=2.2214")
 QUICK_ENCODINGS = ("absolute", "liere:init_scale=2.2214")

@@ -14,6 +14,7 @@ import torch
 import yaml
 
 from liere.training.config import RunConfig, load_yaml, parse_config
+from liere.training.cost import Cost, estimate_cost
 from liere.training.model import build_model
 from liere.training.parallel import Job, Slot, run_jobs
 from liere.training.processes import available_cores
@@ -26,10 +27,11 @@ LOCK_PATIENCE = 30.0  # seconds: the processes of a comparison that was killed n
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run of a comparison."""
+    """One run of a comparison, and what it will cost."""
 
     folder: Path
     config: RunConfig
+    cost: Cost
 
     def is_done(self, sizes: Sequence[int], examples: int | None) -> bool:
         """Return whether it is trained, and evaluated at these sizes."""
@@ -126,10 +128,10 @@ def make_plan(
                 f"hardware.devices is {config.hardware.devices}, but a comparison trains each run on one device, "
                 "several runs at a time: leave it out, or train with liere train"
             )
-        build_model(config)
+        cost = estimate_cost(config, build_model(config))
         for size in sizes or ():
             config.check_size(size)
-        run = PlannedRun(folder / "runs" / f"{_file_name(name)}-seed{seed}", config)
+        run = PlannedRun(folder / "runs" / f"{_file_name(name)}-seed{seed}", config, cost)
         _check_recipe(run)
         runs.append(run)
     return Plan(folder, runs, list(sizes or [runs[0].config.data.size]), examples, slots)
@@ -156,9 +158,11 @@ def run_plan(
             ended(open_run(planned.folder))
         else:
             missing[planned.folder.name] = planned
+    # The longest first: a long one alone at the end would leave others idle.
+    order = sorted(missing.values(), key=lambda planned: -planned.cost.operations)
     jobs = [
-        Job(name, _train_and_evaluate, (planned, plan.sizes, plan.examples), _log_file(planned))
-        for name, planned in missing.items()
+        Job(planned.folder.name, _train_and_evaluate, (planned, plan.sizes, plan.examples), _log_file(planned))
+        for planned in order
     ]
 
     def note_end(job: Job, code: int) -> None:

@@ -17,7 +17,7 @@ from liere.vit import VisionTransformer
 __all__ = ["Cost", "estimate_cost"]
 
 PASSES = 3  # a backward pass is two forward passes
-OF_PEAK = 0.35  # of the speed of a large matrix product, reached by training here (docs/training.md)
+OF_PEAK = 0.5  # of the speed of a large matrix product, reached by training on two cores (docs/training.md)
 OVERHEAD = 1.1  # validation, loading, logs
 
 

@@ -77,7 +77,7 @@ class Journal(pl.Callback):  # type: ignore[misc, name-defined]
             if not math.isfinite(self.latest["train_loss"]):
                 raise ValueError(
                     f"the loss is {self.latest['train_loss']} at step {classifier.step}, training has diverged: begin "
-                    "a run with a lower optimizer.learning_rate, more optimizer.warmup_steps or a smaller optimizer.clip"
+                    "a run with a lower optimizer.learning_rate, more optimizer.warmup_steps or smaller optimizer.clip"
                 )
             values = {"learning_rate": self.learning_rate, "train_loss": self.latest["train_loss"]}
             self._write(trainer, classifier.step, values)
