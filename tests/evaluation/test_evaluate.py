@@ -77,7 +77,7 @@ def test_batches_do_not_matter(run):
     files = []
     for batch_size in (1, 7, 100):
         evaluate(run, [36], examples=15, batch_size=batch_size, say=print)
-        files.append(Predictions.read(run.folder / "predictions" / "test-36.csv"))
+        files.append(Predictions.read(run.folder / "predictions" / "final-test-36.csv"))
     for other in files[1:]:
         assert other.predictions == files[0].predictions
         assert other.losses == pytest.approx(files[0].losses, rel=1e-4)
@@ -89,7 +89,7 @@ def test_sizes_are_added_and_replaced(run):
     assert [(record["size"], record["examples"]) for record in run.evaluations()] == [(36, 6), (48, 5)]
     evaluate(run, [48], examples=7, say=print)
     assert [(record["size"], record["examples"]) for record in run.evaluations()] == [(36, 6), (48, 7)]
-    with (run.folder / "predictions" / "test-48.csv").open() as file:
+    with (run.folder / "predictions" / "final-test-48.csv").open() as file:
         assert len(list(csv.DictReader(file))) == 7
 
 
@@ -129,6 +129,6 @@ def test_two_processes_write_the_same_bytes(run):
         )
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("px: accuracy") == 2
-        files = [run.folder / "predictions" / f"test-{size}.csv" for size in (36, 48)]
+        files = [run.folder / "predictions" / f"final-test-{size}.csv" for size in (36, 48)]
         outputs.append([file.read_bytes() for file in [*files, run.evaluation_file]])
     assert outputs[0] == outputs[1]

@@ -27,7 +27,9 @@ def pretend(folder, encoding: str, seed: int, accuracy: float, *, curve=(), size
         right = [dice.random() < accuracy for _ in range(EXAMPLES)]
         predictions = Predictions(list(range(EXAMPLES)), [1] * EXAMPLES, [int(r) for r in right], [0.5] * EXAMPLES)
         predictions.write(run.folder / "predictions" / f"test-{size}.csv")
-        records.append({"size": size, "examples": EXAMPLES, "predictions": f"predictions/test-{size}.csv"})
+        records.append(
+            {"size": size, "weights": "final", "examples": EXAMPLES, "predictions": f"predictions/test-{size}.csv"}
+        )
     run.evaluation_file.write_text(json.dumps(records))
     return run
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib.util
+import multiprocessing
 import os
 import shutil
 import signal
@@ -195,8 +196,10 @@ class TestSignals:
         assert StopRequest(further_steps=3).reason(2) is None
         assert StopRequest(further_steps=3).reason(3) == "as asked"
         assert StopRequest(signal=signal.SIGINT).reason(0) == "by SIGINT"
-        assert StopRequest(parent=os.getppid()).reason(0) is None
-        assert StopRequest(parent=os.getppid() + 1).reason(0) == "because its parent is gone"
+        parent, alive = multiprocessing.Pipe(duplex=False)
+        assert StopRequest(parent=parent).reason(0) is None
+        alive.close()
+        assert StopRequest(parent=parent).reason(0) == "because its parent is gone"
 
 
 class TestEnds:

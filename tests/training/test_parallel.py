@@ -1,0 +1,44 @@
+"""Jobs in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from tests.training.requirements import quiet  # noqa: F401  (skips where packages are missing)
+
+SCRIPT = """
+import sys, time
+from pathlib import Path
+from liere.training.parallel import Job, run_jobs
+
+def work(folder, slot):
+    Path(folder, "started").write_text("")
+    while not slot.parent.poll():
+        time.sleep(0.05)
+    Path(folder, "parent is gone").write_text("")
+
+if __name__ == "__main__":
+    job = Job("one", work, (sys.argv[1],), Path(sys.argv[1], "log"))
+    run_jobs([job], slots=1, watch=lambda running: None, ended=lambda job, code: None)
+"""
+
+
+def wait_for(path, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path.name} did not come"
+        time.sleep(0.05)
+
+
+def test_a_job_notices_that_its_parent_was_killed(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    process = subprocess.Popen([sys.executable, str(tmp_path / "script.py"), str(tmp_path)], cwd=tmp_path)
+    wait_for(tmp_path / "started")
+    assert not (tmp_path / "parent is gone").exists()
+    os.kill(process.pid, signal.SIGKILL)  # not waited for: even a zombie is gone
+    wait_for(tmp_path / "parent is gone")
+    process.wait()
