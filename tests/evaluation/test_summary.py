@@ -18,6 +18,7 @@ def pretend(folder, encoding: str, seed: int, accuracy: float, *, curve=(), size
     """Make a run with results as if it had been trained and evaluated."""
     run = make_run(folder, model__encoding=encoding, training__seed=seed, **fields)
     result = {"seconds": 10.0 + seed, "parameters": 1_000, "encoding_parameters": 10, "examples": 72, "step": 9}
+    result |= {"machine": {"cpu": "one", "cores": 2}, "versions": {"torch": "2.13.0"}}
     run.result_file.write_text(json.dumps(result))
     lines = ["step,examples,seconds,learning_rate,train_loss,val_loss,val_accuracy"]
     lines += [f"{i},{8 * i},0.1,,,0.5,{value}" for i, value in enumerate(curve, start=1)]
@@ -71,7 +72,7 @@ def test_pairs_are_told_for_every_two_encodings_and_every_size(runs, tmp_path):
     for pair in found:
         assert pair["low"] < pair["difference"] < pair["high"]
         assert pair["difference"] == pytest.approx(0.5, abs=0.1)
-        assert pair["p"] < 1e-10
+        assert pair["p"] < 1e-3  # as small as 9,999 permutations can tell
 
 
 def test_examples_to_the_target_are_those_of_the_first_validation_that_is_as_good(runs, tmp_path):

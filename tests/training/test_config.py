@@ -6,7 +6,7 @@ pytest.importorskip("pydantic")
 pytest.importorskip("yaml")
 import yaml
 
-from liere.training.config import RunConfig, config_fields, parse_config, read_config
+from liere.training.config import RunConfig, config_fields, load_yaml, parse_config, read_config
 
 BASE = {"model": {"dim": 16, "depth": 1, "heads": 2, "mlp_dim": 16}}
 
@@ -101,7 +101,7 @@ class TestOverrides:
     def test_numbers_with_an_exponent_are_numbers(self, word):
         # YAML 1.1 takes 1e-3 for a word; whoever writes it means a number.
         assert parse_config({}, {"optimizer.learning_rate": word}).optimizer.learning_rate == float(word)
-        content = yaml.safe_load(f"optimizer: {{learning_rate: {word}}}")
+        content = load_yaml(f"optimizer: {{learning_rate: {word}}}")
         assert parse_config(content).optimizer.learning_rate == float(word)
 
     def test_what_they_override_may_be_missing_or_empty(self):

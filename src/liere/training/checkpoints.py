@@ -101,6 +101,8 @@ def load_checkpoint(path: Path, fingerprint: str | None = None) -> Checkpoint:
         CheckpointError: If it is damaged, not a checkpoint, or of another run.
         OSError: If it cannot be read.
     """
+    if not path.is_file():
+        raise CheckpointError(f"{path} is not a checkpoint, not even a file: it is not used")
     try:
         with zipfile.ZipFile(path) as archive:
             damaged = archive.testzip()  # torch does not look at checksums
