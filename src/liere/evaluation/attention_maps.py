@@ -57,7 +57,7 @@ def rescaled(attention: Float[Tensor, "*grid"]) -> Float[Tensor, "*grid"]:
     """Return a map stretched to [0, 1]; one that is the same everywhere becomes 0.
 
     Example:
-        >>> rescaled(torch.tensor([[0.1, 0.3], [0.2, 0.3]])).tolist()
+        >>> rescaled(torch.tensor([[0.25, 0.75], [0.5, 0.75]])).tolist()
         [[0.0, 1.0], [0.5, 1.0]]
     """
     low, high = attention.min(), attention.max()
