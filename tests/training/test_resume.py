@@ -183,13 +183,27 @@ class TestSignals:
         resume(run)
         assert differences(uninterrupted, run) == []
 
-    def test_a_second_signal_does_what_it_always_does(self):
+    @pytest.fixture
+    def handle_sigint(self):
+        before = signal.getsignal(signal.SIGINT)
+        yield lambda handler: signal.signal(signal.SIGINT, handler)
+        signal.signal(signal.SIGINT, before)
+
+    def test_a_second_signal_does_what_it_always_does(self, handle_sigint):
+        handle_sigint(signal.default_int_handler)
         request = StopRequest()
         with stop_on_signals(request):
             os.kill(os.getpid(), signal.SIGINT)
             assert request.signal == signal.SIGINT
             with pytest.raises(KeyboardInterrupt):
                 os.kill(os.getpid(), signal.SIGINT)
+
+    def test_a_signal_that_was_ignored_is_ignored(self, handle_sigint):
+        handle_sigint(signal.SIG_IGN)
+        request = StopRequest()
+        with stop_on_signals(request):
+            os.kill(os.getpid(), signal.SIGINT)
+        assert request.signal is None
 
     def test_reasons_to_stop(self):
         assert StopRequest().reason(10**9) is None

@@ -56,7 +56,9 @@ def stop_on_signals(request: StopRequest) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    # What was started to ignore a signal, in the background say, goes on ignoring it.
+    before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
 
     def ask(number: int, frame: Any) -> None:
         request.signal = number
