@@ -105,5 +105,5 @@ def _scaled(number: float) -> str:
 def _duration(seconds: float) -> str:
     for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
         if seconds >= 2 * length:
-            return f"{seconds / length:.2g} {unit}"
+            return f"{seconds / length:,.{0 if seconds >= 10 * length else 1}f} {unit}"
     return f"{max(round(seconds), 1)} s"
