@@ -12,7 +12,7 @@ pytest.importorskip("pydantic")
 yaml = pytest.importorskip("yaml")
 
 from liere.cli import parse_arguments  # noqa: E402
-from liere.training.config import parse_config, read_config  # noqa: E402
+from liere.training.config_file import parse_config, read_config  # noqa: E402
 from liere.training.model import build_model  # noqa: E402
 
 ROOT = Path(__file__).parents[1]

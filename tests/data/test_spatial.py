@@ -536,3 +536,9 @@ class TestGlyphs:
         for glyph in draw_symbols():
             for edge in (glyph[0], glyph[-1], glyph[:, 0], glyph[:, -1]):
                 assert not edge.any()
+
+
+def test_counting_arrows_is_right_in_44_percent_of_cases(grids):
+    """Eight arrows, any of which is the target: the commonest direction is right as often as it occurs."""
+    counts = torch.stack([(grids == SYMBOLS.index(arrow)).sum((1, 2)) for arrow in ARROWS])
+    assert (counts.amax(0) / counts.sum(0)).mean().item() == pytest.approx(0.44, abs=0.005)

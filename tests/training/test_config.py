@@ -6,7 +6,8 @@ pytest.importorskip("pydantic")
 pytest.importorskip("yaml")
 import yaml
 
-from liere.training.config import RunConfig, config_fields, load_yaml, parse_config, read_config
+from liere.training.config import RunConfig, config_fields
+from liere.training.config_file import load_yaml, parse_config, read_config
 
 BASE = {"model": {"dim": 16, "depth": 1, "heads": 2, "mlp_dim": 16}}
 

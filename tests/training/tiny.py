@@ -12,7 +12,7 @@ import torch
 pytest.importorskip("tests.training.requirements")
 import yaml
 
-from liere.training.config import parse_config
+from liere.training.config_file import parse_config
 from liere.training.fit import train
 from liere.training.runs import Run, create_run, open_run
 from liere.training.survival import StoppedError, StopRequest

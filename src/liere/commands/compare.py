@@ -14,7 +14,7 @@ from liere.commands.fields import add_fields, given_fields
 from liere.commands.output import say, table, warn
 
 if TYPE_CHECKING:
-    from liere.evaluation.compare import Plan
+    from liere.comparison.plan import Plan
     from liere.training.runs import Run
 
 __all__ = ["HELP", "add_arguments", "run", "run_comparison"]
@@ -56,13 +56,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Compare."""
-    from liere.training.config import read_config
+    from liere.training.config_file import read_config
 
     fields = given_fields(args)
     for name in ("model.encoding", "training.seed", "model.options"):
         if name in fields:
             raise ValueError(f"--{name} is what a comparison varies: use --encodings and --seeds instead")
-    from liere.evaluation.compare import make_plan
+    from liere.comparison.plan import make_plan
 
     plan = make_plan(
         read_config(args.config),
@@ -85,7 +85,7 @@ def run_comparison(plan: Plan) -> None:
         RuntimeError: If some runs failed.
     """
     from liere.commands.report import write_and_show
-    from liere.evaluation.compare import run_plan
+    from liere.comparison.plan import run_plan
     from liere.evaluation.figures import require_matplotlib
     from liere.files import prepare_folder
 

@@ -37,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Compare the encodings."""
-    from liere.evaluation.compare import make_plan
-    from liere.training.config import read_config
+    from liere.comparison.plan import make_plan
+    from liere.training.config_file import read_config
 
     name = "demo-quick.yaml" if args.quick else "demo.yaml"
     with resources.as_file(resources.files("liere") / "recipes" / name) as file:

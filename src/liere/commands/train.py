@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError("give either --config FILE for a new run or --resume RUN to go on with one")
     if args.resume is not None:
         return _resume(args, fields)
-    from liere.training.config import parse_config, read_config
+    from liere.training.config_file import parse_config, read_config
     from liere.training.runs import check_new, create_run, open_run
 
     config = parse_config(read_config(args.config), fields, source=str(args.config))

@@ -12,11 +12,11 @@ from liere.evaluation.predictions import Predictions
 from liere.evaluation.statistics import accuracy_interval, mean_interval
 from liere.files import write_atomically
 from liere.training.classifier import Classifier
-from liere.training.fit import make_trainer
 from liere.training.lightning_import import import_lightning
 from liere.training.model import load_model
 from liere.training.runs import Run
 from liere.training.stream import EvaluationBatches, make_loader
+from liere.training.trainer import make_trainer
 
 pl = import_lightning()
 

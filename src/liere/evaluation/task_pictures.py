@@ -55,6 +55,7 @@ def png(image: Tensor) -> bytes:
 
 
 def _attention(run: Run, size: int) -> list[bytes]:
-    images, _ = run.config.data.load("test", size=size).batch([EXAMPLE])
-    layers = cls_attention(load_model(run.config, run.final_weights), to_float(images))
+    data, model = run.config.data.load("test", size=size), load_model(run.config, run.final_weights)
+    images, _ = data.batch([EXAMPLE])
+    layers = cls_attention(model, to_float(images, mean=data.mean, std=data.std))
     return [overlay_png(images[0], layer[0]) for layer in layers]

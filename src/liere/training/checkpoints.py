@@ -13,7 +13,15 @@ from torch import Tensor
 
 from liere.files import write_atomically
 
-__all__ = ["Checkpoint", "CheckpointError", "load_checkpoint", "load_newest", "save_checkpoint", "save_weights"]
+__all__ = [
+    "Checkpoint",
+    "CheckpointError",
+    "ForeignCheckpointError",
+    "load_checkpoint",
+    "load_newest",
+    "save_checkpoint",
+    "save_weights",
+]
 
 FORMAT = "liere-checkpoint-1"
 LAST, PREVIOUS = "last.ckpt", "previous.ckpt"

@@ -25,7 +25,6 @@ __all__ = ["Classifier", "Score"]
 class Score:
     """How well some examples were classified."""
 
-    examples: int
     accuracy: float
     loss: float
 
@@ -73,6 +72,10 @@ class Classifier(pl.LightningModule):  # type: ignore[misc, name-defined]
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the logits of images, which are bytes."""
+        return self.model(to_float(images, mean=self.config.data.mean, std=self.config.data.std))
+
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
         """Seed this part of this step."""
         part = batch_idx % self.config.training.accumulate
@@ -80,7 +83,7 @@ class Classifier(pl.LightningModule):  # type: ignore[misc, name-defined]
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Return the loss."""
-        return F.cross_entropy(self.model(to_float(batch.images)), batch.labels)
+        return F.cross_entropy(self(batch.images), batch.labels)
 
     def on_validation_epoch_start(self) -> None:
         """Begin to count."""
@@ -94,7 +97,7 @@ class Classifier(pl.LightningModule):  # type: ignore[misc, name-defined]
     def on_validation_epoch_end(self) -> None:
         """Sum over processes, each of which saw other examples."""
         examples, right, loss = self.trainer.strategy.reduce(self._sums, reduce_op="sum").tolist()
-        self.validation = Score(int(examples), right / examples, loss / examples)
+        self.validation = Score(right / examples, loss / examples)
 
     def predict_step(self, batch: Batch, batch_idx: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return ids, labels, predictions and losses."""
@@ -103,7 +106,7 @@ class Classifier(pl.LightningModule):  # type: ignore[misc, name-defined]
 
     def classify(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """Return predictions, losses and whether they are right, `[batch]` each."""
-        logits = self.model(to_float(batch.images)).float()
+        logits = self(batch.images).float()
         losses = F.cross_entropy(logits, batch.labels, reduction="none")
         predictions = logits.argmax(1)
         return predictions, losses, (predictions == batch.labels).float()

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 
 from liere.data import SpatialReasoning
-from liere.errors import suggest
 from liere.presets import create_model, image_and_patch
-from liere.vit import grid_shape
+from liere.vit import VisionTransformer, grid_shape
 
 try:
     import yaml
-    from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+    from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
     from pydantic.fields import FieldInfo
 except ImportError:
     raise ImportError("training needs more packages: pip install 'liere[train]'") from None
-
-if TYPE_CHECKING:
-    from liere.vit import VisionTransformer
 
 __all__ = [
     "DataConfig",
@@ -34,9 +28,6 @@ __all__ = [
     "RunConfig",
     "TrainingConfig",
     "config_fields",
-    "load_yaml",
-    "parse_config",
-    "read_config",
 ]
 
 Whole = Annotated[int, Field(strict=True)]
@@ -72,6 +63,21 @@ class DataConfig(_Section):
     """letters besides the Y"""
     colours: Literal["black", "random"] = "black"
     """inks"""
+
+    @property
+    def mean(self) -> float:
+        """Of the pixels of the data set, in [0, 1]."""
+        return SpatialReasoning.mean
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the pixels of the data set, in [0, 1]."""
+        return SpatialReasoning.std
+
+    @property
+    def num_classes(self) -> int:
+        """Classes of the data set."""
+        return len(SpatialReasoning.classes)
 
     def load(self, split: str, *, size: int | None = None, length: int | None = None) -> SpatialReasoning:
         """Return a split, at another size if asked for."""
@@ -269,80 +275,6 @@ class RunConfig(_Section):
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)
 
 
-class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """Take 1e-3 for a number, as everybody else does."""
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
-)
-
-
-def load_yaml(text: str) -> Any:
-    """Return what YAML text says, without executing anything.
-
-    Example:
-        >>> load_yaml("[1e-3, 1, null, word]")
-        [0.001, 1, None, 'word']
-    """
-    return yaml.load(text, _Loader)
-
-
-def read_config(path: Path) -> dict[str, Any]:
-    """Read a YAML file as nested dicts.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it is not YAML of sections and fields.
-    """
-    try:
-        content = load_yaml(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"no configuration at {path}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
-    if content is None:
-        return {}
-    if not isinstance(content, dict):
-        raise ValueError(  # noqa: TRY004  (of the file's content, not of an argument)
-            f"{path} must hold sections like 'model:' with fields below them, got {content!r}"
-        )
-    return content
-
-
-def parse_config(content: dict[str, Any], overrides: dict[str, str] | None = None, source: str = "") -> RunConfig:
-    """Check a configuration, field by field.
-
-    Args:
-        content: Nested dicts, as `read_config` returns them.
-        overrides: New values by dotted name, as words of the command line: YAML, so `[1, 4]` and `null` are understood.
-        source: Where the content came from, for messages.
-
-    Raises:
-        ValueError: On an unknown field, with the nearest one, or a value of a wrong type.
-
-    Example:
-        >>> parse_config({"model": {"dim": 64}}, {"model.dim": "96"}).model.dim
-        96
-        >>> parse_config({"model": {"dimm": 64}})
-        Traceback (most recent call last):
-            ...
-        ValueError: unknown field model.dimm: did you mean 'dim'?
-    """
-    merged = {name: dict(part) if isinstance(part, dict) else part for name, part in content.items()}
-    for name, word in (overrides or {}).items():
-        *sections, field = name.split(".")
-        place = merged
-        for section in sections:
-            part = place.get(section) or {}
-            place[section] = place = part if isinstance(part, dict) else {}
-        place[field] = _value(name, word)
-    try:
-        return RunConfig.model_validate(merged)
-    except ValidationError as error:
-        raise ValueError((f"{source}: " if source else "") + _explain(error)) from None
-
-
 def config_fields() -> Iterator[tuple[str, FieldInfo]]:
     """Yield the dotted name of every field with what is known of it."""
     for section, part in RunConfig.model_fields.items():
@@ -351,29 +283,3 @@ def config_fields() -> Iterator[tuple[str, FieldInfo]]:
                 yield f"{section}.{name}", field
         else:
             yield section, part
-
-
-def _value(name: str, word: str) -> Any:
-    try:
-        return load_yaml(word)
-    except yaml.YAMLError:
-        raise ValueError(f"--{name} {word!r} is not a value: quote it, or see docs/training.md") from None
-
-
-def _explain(error: ValidationError) -> str:
-    """Say in one line what is wrong with the first wrong field."""
-    first = error.errors()[0]
-    known = [name for name, _ in config_fields()]
-    path = [str(part) for part in first["loc"]]
-    if first["type"] == "value_error":
-        return str(first["ctx"]["error"])
-    if first["type"] == "extra_forbidden":
-        siblings = known if path[:-1] else RunConfig.model_fields
-        prefix = "".join(f"{part}." for part in path[:-1])
-        names = [name.removeprefix(prefix) for name in siblings if name.startswith(prefix)]
-        return f"unknown field {'.'.join(path)}: {suggest(path[-1], names)}"
-    while len(path) > 1 and ".".join(path) not in known:
-        path.pop()  # inside a field: one of several types, or an entry
-    expected = first["msg"].removeprefix("Input should be ").partition(",")[0]
-    value = first["input"]
-    return f"{'.'.join(path)} must be {expected}, got {value!r} of type {type(value).__name__}"

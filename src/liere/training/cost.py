@@ -7,17 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import nn
 
 from liere.evaluation.flops import count_flops
 from liere.presets import ViTSize, image_and_patch, resolve_size
 from liere.training.config import RunConfig
+from liere.training.model import count_parameters
 from liere.vit import VisionTransformer
 
 __all__ = ["Cost", "estimate_cost"]
 
 PASSES = 3  # a backward pass is two forward passes
-OF_PEAK = 0.5  # of the speed of a large matrix product, reached by training on two cores (docs/training.md)
+OF_PEAK = 0.5  # of the speed of a large matrix product: a guess, since it depends on the model
 OVERHEAD = 1.1  # validation, loading, logs
 
 
@@ -70,7 +70,7 @@ def estimate_cost(config: RunConfig, model: VisionTransformer) -> Cost:
         config.hardware.accelerator == "cpu" or not torch.cuda.is_available()
     )
     seconds = OVERHEAD * operations / (OF_PEAK * _product_speed(config.hardware.threads)) if here else None
-    return Cost(_count(model), _count(model.encoding), forward, operations, seconds)
+    return Cost(count_parameters(model), count_parameters(model.encoding), forward, operations, seconds)
 
 
 def _product_speed(threads: int | None, n: int = 768) -> float:
@@ -89,10 +89,6 @@ def _seconds(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
-
-
-def _count(module: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())
 
 
 def _scaled(number: float) -> str:

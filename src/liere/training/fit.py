@@ -18,36 +18,18 @@ from liere.training.classifier import Classifier
 from liere.training.config import RunConfig
 from liere.training.journal import Journal
 from liere.training.lightning_import import import_lightning
-from liere.training.model import build_model
+from liere.training.model import build_model, count_parameters
 from liere.training.processes import is_first_process
 from liere.training.progress import Progress
 from liere.training.runs import Run
 from liere.training.stream import Batch, EvaluationBatches, ExampleOrder, TrainingBatches, make_loader
 from liere.training.survival import Saver, StopRequest
+from liere.training.trainer import make_trainer
 from liere.vit import VisionTransformer
 
 pl = import_lightning()
 
-__all__ = ["make_trainer", "train"]
-
-
-def make_trainer(config: RunConfig, **options: Any) -> Any:
-    """Return a Lightning trainer on a run's hardware; what examples it sees is for the loaders to say."""
-    hardware = config.hardware
-    return pl.Trainer(
-        accelerator=hardware.accelerator,
-        devices=hardware.devices,
-        num_nodes=hardware.nodes,
-        strategy=hardware.strategy,
-        precision="32-true" if hardware.precision == "32" else hardware.precision,
-        deterministic=config.training.deterministic,
-        use_distributed_sampler=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        logger=False,
-        **options,
-    )
+__all__ = ["train"]
 
 
 def train(
@@ -99,15 +81,15 @@ def _fit(
     say: Callable[[str], None],
 ) -> dict[str, Any]:
     config, training = run.config, run.config.training
-    first_step, seconds = (checkpoint.step, checkpoint.seconds) if checkpoint else (0, 0.0)
+    step, seconds = (checkpoint.step, checkpoint.seconds) if checkpoint else (0, 0.0)
     start = time.monotonic()
 
     def clock() -> float:
         return seconds + time.monotonic() - start
 
-    classifier = Classifier(model, config, first_step=first_step)
-    journal = Journal(run, checkpoint.journal if checkpoint else None, first_step, clock)
-    if first_step < training.steps and not journal.reached_target:
+    classifier = Classifier(model, config, first_step=step)
+    journal = Journal(run, checkpoint.journal if checkpoint else None, step, clock)
+    if step < training.steps and not journal.reached_target:
         trainer = make_trainer(
             config,
             callbacks=[
@@ -115,7 +97,7 @@ def _fit(
                 Saver(run, journal, checkpoint, request, clock),
                 Progress(journal, run.folder.name, say),
             ],
-            max_steps=training.steps - first_step,
+            max_steps=training.steps - step,
             max_epochs=-1,
             num_sanity_val_steps=0,
             accumulate_grad_batches=training.accumulate,
@@ -123,8 +105,8 @@ def _fit(
             reload_dataloaders_every_n_epochs=1,
         )
         trainer.fit(classifier, datamodule=_Data(config, classifier))
-        first_step = classifier.step
-    return _finish(run, model, journal, step=first_step, seconds=clock())
+        step = classifier.step
+    return _finish(run, model, journal, step=step, seconds=clock())
 
 
 class _Data(pl.LightningDataModule):  # type: ignore[misc, name-defined]
@@ -167,8 +149,8 @@ def _finish(run: Run, model: VisionTransformer, journal: Journal, *, step: int, 
         "step": step,
         "examples": step * run.config.training.batch_size,
         "seconds": round(seconds, 2),
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "encoding_parameters": sum(p.numel() for p in model.encoding.parameters()),
+        "parameters": count_parameters(model),
+        "encoding_parameters": count_parameters(model.encoding),
         "best": journal.best,
         "fingerprint": run.config.fingerprint,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),

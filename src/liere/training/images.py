@@ -8,10 +8,20 @@ from liere.shapes import Float, UInt8
 
 __all__ = ["to_float"]
 
-MEAN, STD = 0.9, 0.3
-"""Of the spatial task, roughly: most of an image is paper."""
 
+def to_float(
+    images: UInt8[Tensor, "batch channels *size"], *, mean: float, std: float
+) -> Float[Tensor, "batch channels *size"]:
+    """Return images as a model takes them, from bytes.
 
-def to_float(images: UInt8[Tensor, "batch channels *size"]) -> Float[Tensor, "batch channels *size"]:
-    """Return images as a model takes them, from bytes."""
-    return images.float().div_(255 * STD).sub_(MEAN / STD)
+    Args:
+        images: From 0 to 255.
+        mean: Of pixels in [0, 1]; it becomes 0.
+        std: Standard deviation of pixels in [0, 1]; it becomes 1.
+
+    Example:
+        >>> import torch
+        >>> to_float(torch.tensor([[[0, 255]]], dtype=torch.uint8), mean=0.5, std=0.25).tolist()
+        [[[-2.0, 2.0]]]
+    """
+    return images.float().div_(255 * std).sub_(mean / std)

@@ -18,7 +18,7 @@ from liere.training.runs import Run
 
 pl = import_lightning()
 
-__all__ = ["COLUMNS", "Journal"]
+__all__ = ["Journal"]
 
 COLUMNS = ("step", "examples", "seconds", "learning_rate", "train_loss", "val_loss", "val_accuracy")
 
@@ -26,7 +26,7 @@ COLUMNS = ("step", "examples", "seconds", "learning_rate", "train_loss", "val_lo
 class Journal(pl.Callback):  # type: ignore[misc, name-defined]
     """Write the log. After resuming, lines of steps that are taken again are dropped first.
 
-    Losses stay on the device until a line is written.
+    Losses stay on the device until a line is written. With several processes the training loss is the first one's.
 
     Args:
         run: Whose log it is.

@@ -5,19 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from liere.integrations.weights import load_weights
 from liere.training.config import RunConfig
 from liere.vit import VisionTransformer
 
-__all__ = ["build_model", "load_model"]
+__all__ = ["build_model", "count_parameters", "load_model"]
 
 
 def build_model(config: RunConfig) -> VisionTransformer:
     """Return the model as it is before the first step; torch's global generator is left as it was."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.training.seed)
-        return config.model.build(image_size=config.data.size, num_classes=len(config.data.load("train").classes))
+        return config.model.build(image_size=config.data.size, num_classes=config.data.num_classes)
+
+
+def count_parameters(module: nn.Module) -> int:
+    """Return how many numbers a module learns."""
+    return sum(parameter.numel() for parameter in module.parameters())
 
 
 def load_model(config: RunConfig, weights: Path) -> VisionTransformer:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from liere.files import prepare_folder, write_atomically
-from liere.training.config import RunConfig, parse_config, read_config
+from liere.training.config import RunConfig
+from liere.training.config_file import parse_config, read_config
 
 __all__ = ["Run", "check_new", "create_run", "open_run"]
 

@@ -32,7 +32,7 @@ class StopRequest:
     Attributes:
         signal: The signal that asked for it.
         further_steps: Stop after so many; None for the run's end.
-        parent: Stop when this can be read, as `liere.training.parallel.Slot` has it; None to live on without a parent.
+        parent: Stop when this can be read, as `liere.comparison.jobs.Slot` has it; None to live on without a parent.
     """
 
     signal: int | None = None
@@ -145,10 +145,18 @@ class Saver(pl.Callback):  # type: ignore[misc, name-defined]
             raise StoppedError(reason)
 
     def _reason(self, trainer: Any) -> str | None:
-        """Return why to stop; when one process has a reason, all stop, after the same step."""
+        """Return why to stop; when one process has a reason, all stop, after the same step.
+
+        Asking the others waits for all devices, so it is not done after every step.
+        """
         reason = self.request.reason(trainer.global_step)
         if trainer.world_size == 1:
             return reason
+        if (
+            trainer.global_step % self.run.config.training.log_every
+            and trainer.global_step != self.request.further_steps
+        ):
+            return None
         stop = trainer.strategy.reduce_boolean_decision(reason is not None, all=False)
         return (reason or "with another process") if stop else None
 

@@ -15,7 +15,7 @@ pytest.importorskip("tests.training.requirements")
 SCRIPT = """
 import sys, time
 from pathlib import Path
-from liere.training.parallel import Job, run_jobs
+from liere.comparison.jobs import Job, run_jobs
 
 def work(folder, slot):
     Path(folder, "started").write_text("")

@@ -13,10 +13,11 @@ from typing import Any
 import torch
 import yaml
 
-from liere.training.config import RunConfig, load_yaml, parse_config
+from liere.comparison.jobs import Job, Slot, run_jobs
+from liere.training.config import RunConfig
+from liere.training.config_file import load_yaml, parse_config
 from liere.training.cost import Cost, estimate_cost
 from liere.training.model import build_model
-from liere.training.parallel import Job, Slot, run_jobs
 from liere.training.processes import available_cores
 from liere.training.runs import Run, create_run, open_run
 
@@ -128,9 +129,9 @@ def make_plan(
                 f"hardware.devices is {config.hardware.devices}, but a comparison trains each run on one device, "
                 "several runs at a time: leave it out, or train with liere train"
             )
-        cost = estimate_cost(config, build_model(config))
-        for size in sizes or ():
+        for size in (config.data.size, *(sizes or ())):
             config.check_size(size)
+        cost = estimate_cost(config, build_model(config))
         run = PlannedRun(folder / "runs" / f"{_file_name(name)}-seed{seed}", config, cost)
         _check_recipe(run)
         runs.append(run)

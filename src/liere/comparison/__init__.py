@@ -1,0 +1,1 @@
+"""Comparisons: which runs there are, and how they are trained and evaluated, several at a time."""

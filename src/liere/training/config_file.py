@@ -1,0 +1,116 @@
+"""Configurations as YAML files and words of the command line, and what is wrong with them in a line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from liere.errors import suggest
+from liere.training.config import RunConfig, config_fields
+
+# `liere.training.config` has told what to install where these are missing.
+import yaml  # isort: skip
+from pydantic import ValidationError  # isort: skip
+
+__all__ = ["load_yaml", "parse_config", "read_config"]
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+    """Take 1e-3 for a number, as everybody else does."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
+)
+
+
+def load_yaml(text: str) -> Any:
+    """Return what YAML text says, without executing anything.
+
+    Example:
+        >>> load_yaml("[1e-3, 1, null, word]")
+        [0.001, 1, None, 'word']
+    """
+    return yaml.load(text, _Loader)
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Read a YAML file as nested dicts.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is not YAML of sections and fields.
+    """
+    try:
+        content = load_yaml(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"no configuration at {path}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise ValueError(  # noqa: TRY004  (of the file's content, not of an argument)
+            f"{path} must hold sections like 'model:' with fields below them, got {content!r}"
+        )
+    return content
+
+
+def parse_config(content: dict[str, Any], overrides: dict[str, str] | None = None, source: str = "") -> RunConfig:
+    """Check a configuration, field by field.
+
+    Args:
+        content: Nested dicts, as `read_config` returns them.
+        overrides: New values by dotted name, as words of the command line: YAML, so `[1, 4]` and `null` are understood.
+        source: Where the content came from, for messages.
+
+    Raises:
+        ValueError: On an unknown field, with the nearest one, or a value of a wrong type.
+
+    Example:
+        >>> parse_config({"model": {"dim": 64}}, {"model.dim": "96"}).model.dim
+        96
+        >>> parse_config({"model": {"dimm": 64}})
+        Traceback (most recent call last):
+            ...
+        ValueError: unknown field model.dimm: did you mean 'dim'?
+    """
+    merged = {name: dict(part) if isinstance(part, dict) else part for name, part in content.items()}
+    for name, word in (overrides or {}).items():
+        *sections, field = name.split(".")
+        place = merged
+        for section in sections:
+            part = place.get(section) or {}
+            place[section] = place = part if isinstance(part, dict) else {}
+        place[field] = _value(name, word)
+    try:
+        return RunConfig.model_validate(merged)
+    except ValidationError as error:
+        raise ValueError((f"{source}: " if source else "") + _explain(error)) from None
+
+
+def _value(name: str, word: str) -> Any:
+    try:
+        return load_yaml(word)
+    except yaml.YAMLError:
+        raise ValueError(f"--{name} {word!r} is not a value: quote it, or see docs/training.md") from None
+
+
+def _explain(error: ValidationError) -> str:
+    """Say in one line what is wrong with the first wrong field."""
+    first = error.errors()[0]
+    known = [name for name, _ in config_fields()]
+    path = [str(part) for part in first["loc"]]
+    if first["type"] == "value_error":
+        return str(first["ctx"]["error"])
+    if first["type"] == "extra_forbidden":
+        siblings = known if path[:-1] else RunConfig.model_fields
+        prefix = "".join(f"{part}." for part in path[:-1])
+        names = [name.removeprefix(prefix) for name in siblings if name.startswith(prefix)]
+        return f"unknown field {'.'.join(path)}: {suggest(path[-1], names)}"
+    while len(path) > 1 and ".".join(path) not in known:
+        path.pop()  # inside a field: one of several types, or an entry
+    expected = first["msg"].removeprefix("Input should be ").partition(",")[0]
+    value = first["input"]
+    return f"{'.'.join(path)} must be {expected}, got {value!r} of type {type(value).__name__}"

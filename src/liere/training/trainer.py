@@ -1,0 +1,31 @@
+"""A run's hardware as a Lightning trainer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from liere.training.config import RunConfig
+from liere.training.lightning_import import import_lightning
+
+pl = import_lightning()
+
+__all__ = ["make_trainer"]
+
+
+def make_trainer(config: RunConfig, **options: Any) -> Any:
+    """Return a Lightning trainer on a run's hardware; what examples it sees is for the loaders to say."""
+    hardware = config.hardware
+    return pl.Trainer(
+        accelerator=hardware.accelerator,
+        devices=hardware.devices,
+        num_nodes=hardware.nodes,
+        strategy=hardware.strategy,
+        precision="32-true" if hardware.precision == "32" else hardware.precision,
+        deterministic=config.training.deterministic,
+        use_distributed_sampler=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        logger=False,
+        **options,
+    )
