@@ -77,8 +77,9 @@ class TestTrainingBatches:
         assert len(whole) == steps
         for step, expected in enumerate(whole):
             parts = [dealt[rank][step * accumulate + part] for part in range(accumulate) for rank in range(world)]
-            assert len({len(part) for part in parts}) == 1  # equal shares, so that means of means are means
-            assert [example for part in parts for example in part] == expected
+            assert len({len(part.indices) for part in parts}) == 1  # equal shares, so that means of means are means
+            assert [example for part in parts for example in part.indices] == expected.indices
+            assert torch.equal(torch.cat([part.words for part in parts]), expected.words)
 
     @given(first=st.integers(0, 11), shape=batch_shapes(), rank=st.integers(0, 3))
     def test_starting_at_any_step_gives_the_same_tail(self, first, shape, rank):
@@ -86,7 +87,9 @@ class TestTrainingBatches:
         rank %= world
         whole = list(TrainingBatches(ExampleOrder(17, 2), range(12), batch_size, accumulate, rank, world))
         tail = list(TrainingBatches(ExampleOrder(17, 2), range(first, 12), batch_size, accumulate, rank, world))
-        assert tail == whole[first * accumulate :]
+        assert [draw.indices for draw in tail] == [draw.indices for draw in whole[first * accumulate :]]
+        for one, other in zip(tail, whole[first * accumulate :], strict=True):
+            assert torch.equal(one.words, other.words)
 
     @given(shape=batch_shapes(), steps=st.integers(0, 5))
     def test_its_length_is_the_number_of_batches(self, shape, steps):
@@ -96,25 +99,27 @@ class TestTrainingBatches:
     def test_an_epoch_of_steps_sees_every_example_once(self):
         batches = list(TrainingBatches(ExampleOrder(24, 5), range(6), 8))
         for epoch in (batches[:3], batches[3:]):
-            assert sorted(example for batch in epoch for example in batch) == list(range(24))
+            assert sorted(example for batch in epoch for example in batch.indices) == list(range(24))
 
 
 class TestEvaluationBatches:
     @given(length=st.integers(0, 50), batch_size=st.integers(1, 20), world=st.integers(1, 6))
     def test_every_example_is_in_one_batch_of_one_process(self, length, batch_size, world):
         dealt = [list(EvaluationBatches(length, batch_size, rank, world)) for rank in range(world)]
-        seen = collections.Counter(example for batches in dealt for batch in batches for example in batch)
+        seen = collections.Counter(example for batches in dealt for batch in batches for example in batch.indices)
         assert seen == collections.Counter(range(length))
-        assert all(0 < len(batch) <= batch_size for batches in dealt for batch in batches)
+        assert all(0 < len(batch.indices) <= batch_size for batches in dealt for batch in batches)
         assert [len(EvaluationBatches(length, batch_size, rank, world)) for rank in range(world)] == list(
             map(len, dealt)
         )
 
     @given(length=st.integers(0, 50), batch_size=st.integers(1, 20), world=st.integers(1, 6))
     def test_batches_are_the_same_for_any_number_of_processes(self, length, batch_size, world):
-        alone = {tuple(batch) for batch in EvaluationBatches(length, batch_size)}
+        alone = {tuple(batch.indices) for batch in EvaluationBatches(length, batch_size)}
         together = {
-            tuple(batch) for rank in range(world) for batch in EvaluationBatches(length, batch_size, rank, world)
+            tuple(batch.indices)
+            for rank in range(world)
+            for batch in EvaluationBatches(length, batch_size, rank, world)
         }
         assert alone == together
 

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
         source=name,
     )
     config = plan.runs[0].config
-    examples, size = f"{config.training.examples:,}", config.data.size
+    examples, size = f"{config.training.examples:,}", config.data.side
     say(f"The Y's base points at an arrow: which way does it point? {len(plan.runs)} models learn to answer from")
     say(f"{examples} images of {size} px each, then see larger ones for the first time. Guessing gives 25 %.")
     say()

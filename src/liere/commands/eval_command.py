@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
 
     records = evaluate(
         run,
-        args.sizes or [run.config.data.size],
+        args.sizes or [run.config.data.side],
         examples=args.examples,
         batch_size=args.batch_size,
         best=args.best,

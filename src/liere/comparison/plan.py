@@ -129,13 +129,13 @@ def make_plan(
                 f"hardware.devices is {config.hardware.devices}, but a comparison trains each run on one device, "
                 "several runs at a time: leave it out, or train with liere train"
             )
-        for size in (config.data.size, *(sizes or ())):
+        for size in (config.data.side, *(sizes or ())):
             config.check_size(size)
         cost = estimate_cost(config, build_model(config))
         run = PlannedRun(folder / "runs" / f"{_file_name(name)}-seed{seed}", config, cost)
         _check_recipe(run)
         runs.append(run)
-    return Plan(folder, runs, list(sizes or [runs[0].config.data.size]), examples, slots)
+    return Plan(folder, runs, list(sizes or [runs[0].config.data.side]), examples, slots)
 
 
 def run_plan(

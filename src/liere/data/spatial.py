@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
 
 from liere.data.counter_random import combine, random_below, random_words
+from liere.data.examples import DataFacts, ExampleSet
 from liere.data.glyphs import CELL, DIRECTIONS, SYMBOLS, draw_symbols
 from liere.errors import suggest, whole_number
 from liere.shapes import Int, UInt8
@@ -32,7 +32,7 @@ NUM_LETTERS = len(SYMBOLS) - LETTER
 STEPS = torch.tensor([[-1, 0], [0, 1], [1, 0], [0, -1]])  # (row, column) of DIRECTIONS
 
 
-class SpatialReasoning(Dataset[tuple[Tensor, int]]):
+class SpatialReasoning(ExampleSet):
     """Grids of arrows and letters, each made when it is asked for.
 
     A grid holds a Y whose base points at an arrow, the target, and other arrows and letters that do not matter. The
@@ -68,7 +68,6 @@ class SpatialReasoning(Dataset[tuple[Tensor, int]]):
     """
 
     classes = DIRECTIONS
-    mean, std = 0.9, 0.3  # of the pixels in [0, 1], roughly: most of an image is paper
 
     def __init__(
         self,
@@ -128,6 +127,11 @@ class SpatialReasoning(Dataset[tuple[Tensor, int]]):
                 f"{self.distractor_letters} distractor_letters, the Y and its target: "
                 "choose a larger size or fewer distractors"
             )
+
+    @property
+    def facts(self) -> DataFacts:
+        """What a model has to know of it; mean and deviation are rough: most of an image is paper."""
+        return DataFacts(self.classes, 3, (self.size, self.size), (0.9,) * 3, (0.3,) * 3)
 
     def __len__(self) -> int:
         return self.length

@@ -92,7 +92,7 @@ def summarise(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any
         "command": command,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "sizes": sizes,
-        "train_size": first.data.size,
+        "train_size": first.data.side,
         "target_accuracy": TARGET,
         "config": _recipe(runs[0]),
         "versions": versions(("scipy",)) | result["versions"],
@@ -224,10 +224,10 @@ def _description(runs: Sequence[Run]) -> str:
     parameters = runs[0].result()["parameters"]
     text = (
         f"Small transformers of about {parameters / 1e6:.2g} M parameters, trained on "
-        f"{config.training.steps * config.training.batch_size:,} examples of {config.data.size} px "
+        f"{config.training.steps * config.training.batch_size:,} examples of {config.data.side} px "
         f"with {'one seed' if seeds == 1 else f'{seeds} seeds'} each."
         if parameters < 5e6
-        else f"Transformers of about {parameters / 1e6:.0f} M parameters, trained on images of {config.data.size} px."
+        else f"Transformers of about {parameters / 1e6:.0f} M parameters, trained on images of {config.data.side} px."
     )
     return text + (f" Recipes are not the same: they differ in {', '.join(differing)}." if differing else "")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from liere.evaluation.attention_maps import cls_attention, overlay_png
@@ -30,7 +31,7 @@ def make_pictures(runs: Sequence[Run], sizes: Sequence[int]) -> Pictures:
     data = runs[0].config.data.load("test")
     images, labels = data.batch(range(SAMPLES))
     samples = [
-        Sample(f"The Y's base points at the arrow that points {data.classes[label]}.", png(image))
+        Sample(f"The Y's base points at the arrow that points {data.facts.classes[label]}.", png(image))
         for image, label in zip(images, labels.tolist(), strict=True)
     ]
     firsts: dict[str, Run] = {}
@@ -57,5 +58,6 @@ def png(image: Tensor) -> bytes:
 def _attention(run: Run, size: int) -> list[bytes]:
     data, model = run.config.data.load("test", size=size), load_model(run.config, run.final_weights)
     images, _ = data.batch([EXAMPLE])
-    layers = cls_attention(model, to_float(images, mean=data.mean, std=data.std))
+    mean, std = torch.tensor(data.facts.mean), torch.tensor(data.facts.std)
+    layers = cls_attention(model, to_float(images, mean=mean, std=std))
     return [overlay_png(images[0], layer[0]) for layer in layers]

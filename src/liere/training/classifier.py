@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from liere.data.examples import Batch
 from liere.training.config import RunConfig
 from liere.training.images import to_float
 from liere.training.lightning_import import import_lightning
 from liere.training.optimizer import learning_rate_factor, make_optimizer
-from liere.training.stream import Batch, seed_of
+from liere.training.stream import seed_of
 from liere.vit import VisionTransformer
 
 pl = import_lightning()
@@ -47,6 +49,8 @@ class Classifier(pl.LightningModule):  # type: ignore[misc, name-defined]
         self.first_step = first_step
         self.validation: Score | None = None
         self._sums = torch.zeros(3)
+        for name in ("mean", "std"):
+            self.register_buffer(name, torch.tensor(getattr(config.data.facts, name)), persistent=False)
 
     @property
     def step(self) -> int:
@@ -73,8 +77,8 @@ class Classifier(pl.LightningModule):  # type: ignore[misc, name-defined]
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return the logits of images, which are bytes."""
-        return self.model(to_float(images, mean=self.config.data.mean, std=self.config.data.std))
+        """Return the logits of images as a data set has them."""
+        return self.model(to_float(images, mean=self.mean, std=self.std))
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
         """Seed this part of this step."""
@@ -106,7 +110,14 @@ class Classifier(pl.LightningModule):  # type: ignore[misc, name-defined]
 
     def classify(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """Return predictions, losses and whether they are right, `[batch]` each."""
-        logits = self(batch.images).float()
+        logits = self._logits(batch.images)
         losses = F.cross_entropy(logits, batch.labels, reduction="none")
         predictions = logits.argmax(1)
         return predictions, losses, (predictions == batch.labels).float()
+
+    def _logits(self, images: Tensor) -> Tensor:
+        """Return logits; those of several clips of an example are the logarithms of their mean probabilities."""
+        if images.ndim < len(self.config.data.facts.image_size) + 3:
+            return self(images).float()
+        clips = self(images.flatten(0, 1)).float().log_softmax(1).unflatten(0, images.shape[:2])
+        return clips.logsumexp(1) - math.log(images.shape[1])

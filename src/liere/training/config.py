@@ -9,16 +9,15 @@ from typing import Annotated, Any, Literal
 
 import torch
 
-from liere.data import SpatialReasoning
 from liere.presets import create_model, image_and_patch
+from liere.training.data_config import DataConfig
+from liere.training.fields import Count, CountOrZero, Positive, Rate, Real, Section, Seed, Share, Switch
 from liere.vit import VisionTransformer, grid_shape
 
-try:
-    import yaml
-    from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-    from pydantic.fields import FieldInfo
-except ImportError:
-    raise ImportError("training needs more packages: pip install 'liere[train]'") from None
+# `liere.training.fields` has told what to install where these are missing.
+import yaml  # isort: skip
+from pydantic import BeforeValidator, Field, model_validator  # isort: skip
+from pydantic.fields import FieldInfo  # isort: skip
 
 __all__ = [
     "DataConfig",
@@ -30,75 +29,13 @@ __all__ = [
     "config_fields",
 ]
 
-Whole = Annotated[int, Field(strict=True)]
-Count = Annotated[Whole, Field(ge=1)]
-CountOrZero = Annotated[Whole, Field(ge=0)]
-Seed = Annotated[Whole, Field(ge=0, lt=2**63)]
-Real = Annotated[float, Field(strict=True)]
-Rate = Annotated[Real, Field(ge=0, lt=1)]
-Positive = Annotated[Real, Field(gt=0)]
-Switch = Annotated[bool, Field(strict=True)]
 
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
-
-
-class DataConfig(_Section):
-    """The spatial reasoning task, `liere.data.SpatialReasoning`."""
-
-    name: Literal["spatial"] = "spatial"
-    """data set"""
-    size: Count = 108
-    """side of the training images, px"""
-    seed: Seed = 0
-    """seed of the data set (training.seed orders it)"""
-    train_examples: Count = 800_000
-    """how many different training examples there are"""
-    distance: Whole | tuple[Whole, Whole] = 1
-    """cells from the Y to its target, or a range like [1, 4]"""
-    distractor_arrows: CountOrZero = 7
-    """arrows besides the target"""
-    distractor_letters: CountOrZero = 5
-    """letters besides the Y"""
-    colours: Literal["black", "random"] = "black"
-    """inks"""
-
-    @property
-    def mean(self) -> float:
-        """Of the pixels of the data set, in [0, 1]."""
-        return SpatialReasoning.mean
-
-    @property
-    def std(self) -> float:
-        """Standard deviation of the pixels of the data set, in [0, 1]."""
-        return SpatialReasoning.std
-
-    @property
-    def num_classes(self) -> int:
-        """Classes of the data set."""
-        return len(SpatialReasoning.classes)
-
-    def load(self, split: str, *, size: int | None = None, length: int | None = None) -> SpatialReasoning:
-        """Return a split, at another size if asked for."""
-        return SpatialReasoning(
-            self.size if size is None else size,
-            split,
-            self.seed,
-            self.train_examples if length is None and split == "train" else length,
-            distance=self.distance,
-            distractor_arrows=self.distractor_arrows,
-            distractor_letters=self.distractor_letters,
-            colours=self.colours,
-        )
-
-
-class ModelConfig(_Section):
+class ModelConfig(Section):
     """The vision transformer, `liere.create_model`."""
 
     encoding: str = "liere"
     """position encoding: absolute, visionllama, rope_mixed, liere8, liere (dense), ..."""
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {}  # noqa: RUF012  (pydantic copies it)
     """options of the encoding, like {share_heads: true}"""
     size: str | None = None
     """vit_tiny ... vit_huge, or null with all four dimensions"""
@@ -110,8 +47,10 @@ class ModelConfig(_Section):
     """attention heads"""
     mlp_dim: Count | None = None
     """width of the MLPs"""
-    patch_size: Count = 12
-    """side of a patch, px"""
+    patch_size: Count | tuple[Count, ...] = 12
+    """side of a patch, px; or one number an axis, like [2, 16, 16]"""
+    image_size: Count | tuple[Count, ...] | None = None
+    """the images that positions are relative to; null: the training images"""
     pool: Literal["cls", "mean"] = "cls"
     """what the classifier looks at"""
     dropout: Rate = 0.0
@@ -129,14 +68,18 @@ class ModelConfig(_Section):
     position_policy: Literal["extend", "rescale", "reference"] = "extend"
     """positions at other resolutions"""
 
-    def build(self, *, image_size: int, num_classes: int) -> VisionTransformer:
+    def build(self, *, image_size: int | tuple[int, ...], num_classes: int, in_channels: int = 3) -> VisionTransformer:
         """Make the model; its weights come from torch's global generator."""
         return create_model(
-            **self.model_dump(exclude={"options"}), **self.options, image_size=image_size, num_classes=num_classes
+            **self.model_dump(exclude={"options", "image_size"}),
+            **self.options,
+            image_size=image_size if self.image_size is None else self.image_size,
+            num_classes=num_classes,
+            in_channels=in_channels,
         )
 
 
-class OptimizerConfig(_Section):
+class OptimizerConfig(Section):
     """Adam with a cosine schedule after warm-up."""
 
     learning_rate: Positive = 1e-4
@@ -155,7 +98,7 @@ class OptimizerConfig(_Section):
     """greatest norm of the gradient; null: no clipping"""
 
 
-class TrainingConfig(_Section):
+class TrainingConfig(Section):
     """How long, in what portions, and what happens in between."""
 
     examples: Count = 800_000
@@ -172,10 +115,12 @@ class TrainingConfig(_Section):
     """steps from one checkpoint to the next; there is one at each validation, too"""
     log_every: Count = 10
     """steps from one line of the log to the next"""
-    stop_at_accuracy: Annotated[Real, Field(gt=0, le=1)] | None = None
+    stop_at_accuracy: Share | None = None
     """stop once validation accuracy is as good; null: never"""
+    start_from: str | None = None
+    """folder of a finished run whose final weights to begin with; null: new weights"""
     seed: Seed = 0
-    """seed of weights, dropout and the order of examples"""
+    """seed of weights, dropout, augmentation and the order of examples"""
     deterministic: Switch = False
     """allow deterministic algorithms only"""
 
@@ -199,7 +144,7 @@ class TrainingConfig(_Section):
         return self
 
 
-class HardwareConfig(_Section):
+class HardwareConfig(Section):
     """What it runs on."""
 
     accelerator: Literal["auto", "cpu", "gpu"] = "auto"
@@ -226,7 +171,7 @@ class HardwareConfig(_Section):
             raise ValueError(f"hardware.devices is {self.devices}, but torch finds {gpus} here: use at most as many")
 
 
-class RunConfig(_Section):
+class RunConfig(Section):
     """All of a run."""
 
     title: str = ""
@@ -254,20 +199,30 @@ class RunConfig(_Section):
 
     def check_size(self, size: int) -> None:
         """Raise `ValueError` if images of a size cannot be had, or cannot be cut into the model's patches."""
-        self.data.load("test", size=size)
-        grid_shape(*image_and_patch(size, self.model.patch_size))
+        facts = self.data.load("test", size=size, length=1).facts
+        grid_shape(*image_and_patch(facts.image_size, self.model.patch_size))
 
     @property
     def fingerprint(self) -> str:
         """Tell runs apart: of all that decides the weights, which is all but the hardware and how often to save.
 
         Fields with their default values are left out, so that runs of before a field was added keep their fingerprint.
+        Where a known data set is kept does not matter, nor whether its default size is written out.
         """
+        unimportant = {"root", "verify", "max_unreadable"} if self.data.is_well_known else {"max_unreadable"}
+        unimportant |= {"size"} if self.data.size == self.data.default_size() else set()
         decisive = self.model_dump(
             mode="json",
-            exclude={"hardware": True, "title": True, "training": {"checkpoint_every", "log_every"}},
+            exclude={
+                "hardware": True,
+                "title": True,
+                "data": unimportant,
+                "training": {"checkpoint_every", "log_every"},
+            },
             exclude_defaults=True,
         )
+        if not decisive.get("data", True):
+            del decisive["data"]
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
     def to_yaml(self) -> str:
@@ -278,7 +233,7 @@ class RunConfig(_Section):
 def config_fields() -> Iterator[tuple[str, FieldInfo]]:
     """Yield the dotted name of every field with what is known of it."""
     for section, part in RunConfig.model_fields.items():
-        if isinstance(part.default, _Section):
+        if isinstance(part.default, Section):
             for name, field in type(part.default).model_fields.items():
                 yield f"{section}.{name}", field
         else:

@@ -50,7 +50,7 @@ class Cost:
 
 def estimate_cost(config: RunConfig, model: VisionTransformer) -> Cost:
     """Estimate the cost of a run from the formulas of `liere flops` and the speed of a matrix product here."""
-    image, patch = image_and_patch(config.data.size, config.model.patch_size)
+    image, patch = image_and_patch(config.data.facts.image_size, config.model.patch_size)
     size = resolve_size(config.model.size, config.model.model_dump(include=set(ViTSize._fields)))
     forward = count_flops(
         size,
@@ -58,6 +58,7 @@ def estimate_cost(config: RunConfig, model: VisionTransformer) -> Cost:
         image_size=image,
         patch_size=patch,
         num_classes=model.num_classes,
+        in_channels=config.data.facts.channels,
         num_prefix_tokens=model.num_prefix_tokens,
         batch_size=config.training.part_size // (config.hardware.devices * config.hardware.nodes),
         **config.model.options,

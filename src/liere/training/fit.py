@@ -11,6 +11,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
+from liere.data.examples import Batch
 from liere.files import write_atomically
 from liere.machine import machine, versions
 from liere.training.checkpoints import Checkpoint, load_newest, save_weights
@@ -18,11 +19,11 @@ from liere.training.classifier import Classifier
 from liere.training.config import RunConfig
 from liere.training.journal import Journal
 from liere.training.lightning_import import import_lightning
-from liere.training.model import build_model, count_parameters
+from liere.training.model import build_model, count_parameters, load_model
 from liere.training.processes import is_first_process
 from liere.training.progress import Progress
 from liere.training.runs import Run
-from liere.training.stream import Batch, EvaluationBatches, ExampleOrder, TrainingBatches, make_loader
+from liere.training.stream import EvaluationBatches, ExampleOrder, TrainingBatches, make_loader
 from liere.training.survival import Saver, StopRequest
 from liere.training.trainer import make_trainer
 from liere.vit import VisionTransformer
@@ -61,6 +62,9 @@ def train(
         for line in refused:
             say(f"warning: {line}")
         model = build_model(config)
+        if (source := run.source()) is not None:
+            source.result()  # whether it is finished
+            model.load_state_dict(load_model(source.config, source.final_weights).state_dict())
         if checkpoint is not None:
             model.load_state_dict(checkpoint.state_dict)
             say(f"{run.folder.name}: going on after step {checkpoint.step:,} of {config.training.steps:,}")

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from liere.shapes import Float, UInt8
+from liere.shapes import Float
 
 __all__ = ["to_float"]
 
 
 def to_float(
-    images: UInt8[Tensor, "batch channels *size"], *, mean: float, std: float
+    images: Tensor, *, mean: Float[Tensor, "channels"], std: Float[Tensor, "channels"]
 ) -> Float[Tensor, "batch channels *size"]:
-    """Return images as a model takes them, from bytes.
+    """Return images as a model takes them: with mean 0 and deviation 1.
 
     Args:
-        images: From 0 to 255.
-        mean: Of pixels in [0, 1]; it becomes 0.
-        std: Standard deviation of pixels in [0, 1]; it becomes 1.
+        images: `[batch, channels, *size]`, uint8 from 0 to 255, or float.
+        mean: Of each channel: of bytes in [0, 1], of floats as they are.
+        std: Standard deviation of each channel, likewise.
 
     Example:
         >>> import torch
-        >>> to_float(torch.tensor([[[0, 255]]], dtype=torch.uint8), mean=0.5, std=0.25).tolist()
+        >>> bytes_ = torch.tensor([[[0, 255]]], dtype=torch.uint8)
+        >>> to_float(bytes_, mean=torch.tensor([0.5]), std=torch.tensor([0.25])).tolist()
         [[[-2.0, 2.0]]]
     """
-    return images.float().div_(255 * std).sub_(mean / std)
+    shape = (-1, *[1] * (images.ndim - 2))
+    scale = 1.0 if images.is_floating_point() else 255.0
+    return images.float().div(scale * std.view(shape)).sub_((mean / std).view(shape))

@@ -18,7 +18,10 @@ def build_model(config: RunConfig) -> VisionTransformer:
     """Return the model as it is before the first step; torch's global generator is left as it was."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.training.seed)
-        return config.model.build(image_size=config.data.size, num_classes=config.data.num_classes)
+        facts = config.data.facts
+        return config.model.build(
+            image_size=facts.image_size, num_classes=len(facts.classes), in_channels=facts.channels
+        )
 
 
 def count_parameters(module: nn.Module) -> int:

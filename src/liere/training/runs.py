@@ -65,6 +65,18 @@ class Run:
         """Whether there is nothing left to train."""
         return self.result_file.exists()
 
+    def source(self) -> Run | None:
+        """Return the run that this one starts from, if any: `training.start_from` is a path, or a run beside this one.
+
+        Raises:
+            FileNotFoundError: If there is none.
+        """
+        name = self.config.training.start_from
+        if name is None:
+            return None
+        beside = self.folder.parent / name
+        return open_run(beside if (beside / "config.yaml").exists() else Path(name))
+
     def result(self) -> dict[str, Any]:
         """Return what came out.
 

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from liere.data.counter_random import combine
+from liere.data.examples import Batch, ExampleSet
 
-__all__ = ["Batch", "EvaluationBatches", "ExampleOrder", "TrainingBatches", "make_loader", "seed_of"]
+__all__ = ["Draw", "EvaluationBatches", "ExampleOrder", "TrainingBatches", "make_loader", "seed_of"]
 
 
-class Batch(NamedTuple):
-    """Some examples.
+class Draw(NamedTuple):
+    """Which examples are next.
 
     Attributes:
-        ids: Places of the examples in their data set, `[batch]`.
-        images: `[batch, channels, *size]`, uint8.
-        labels: `[batch]`.
+        indices: Their places in the data set.
+        words: A random word for each, for its augmentation; None where there is none.
     """
 
-    ids: Tensor
-    images: Tensor
-    labels: Tensor
+    indices: list[int]
+    words: Tensor | None
 
 
 def seed_of(*numbers: int) -> int:
@@ -66,10 +65,11 @@ class ExampleOrder:
 
 
 @dataclass(frozen=True)
-class TrainingBatches(Sampler[list[int]]):
+class TrainingBatches(Sampler[Draw]):
     """The examples of consecutive steps, part by part, for one of several processes.
 
-    The batch of a step does not depend on the number of parts or processes; only who sees which part of it does.
+    The batch of a step, and how it is augmented, does not depend on the number of parts or processes; only who sees
+    which part of it does.
     """
 
     order: ExampleOrder
@@ -79,19 +79,20 @@ class TrainingBatches(Sampler[list[int]]):
     rank: int = 0
     world_size: int = 1
 
-    def __iter__(self) -> Iterator[list[int]]:
+    def __iter__(self) -> Iterator[Draw]:
         size = self.batch_size // (self.accumulate * self.world_size)
         for step in self.steps:
             for part in range(self.accumulate):
                 start = step * self.batch_size + (part * self.world_size + self.rank) * size
-                yield self.order[range(start, start + size)]
+                places = torch.arange(start, start + size)
+                yield Draw(self.order[range(start, start + size)], combine(torch.tensor(self.order.seed), places))
 
     def __len__(self) -> int:
         return len(self.steps) * self.accumulate
 
 
 @dataclass(frozen=True)
-class EvaluationBatches(Sampler[list[int]]):
+class EvaluationBatches(Sampler[Draw]):
     """Every example once: batches of consecutive ones, dealt out to processes in turn.
 
     Batches are the same for any number of processes, and so is what comes out for each example.
@@ -102,9 +103,9 @@ class EvaluationBatches(Sampler[list[int]]):
     rank: int = 0
     world_size: int = 1
 
-    def __iter__(self) -> Iterator[list[int]]:
+    def __iter__(self) -> Iterator[Draw]:
         for start in range(self.rank * self.batch_size, self.length, self.world_size * self.batch_size):
-            yield list(range(start, min(start + self.batch_size, self.length)))
+            yield Draw(list(range(start, min(start + self.batch_size, self.length))), None)
 
     def __len__(self) -> int:
         return len(range(self.rank * self.batch_size, self.length, self.world_size * self.batch_size))
@@ -113,17 +114,17 @@ class EvaluationBatches(Sampler[list[int]]):
 class _WholeBatches(Dataset[Batch]):
     """A data set whose items are batches: of the examples that are asked for."""
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: ExampleSet) -> None:
         self.data = data
 
-    def __getitem__(self, indices: Sequence[int]) -> Batch:
-        return Batch(torch.tensor(indices), *self.data.batch(indices))
+    def __getitem__(self, draw: Draw) -> Batch:
+        return self.data.load(draw.indices, draw.words)
 
 
 def make_loader(
-    data: Any, batches: Sampler[list[int]], *, workers: int = 0, pin_memory: bool = False
+    data: ExampleSet, batches: Sampler[Draw], *, workers: int = 0, pin_memory: bool = False
 ) -> DataLoader[Batch]:
-    """Return a loader of `Batch`es from a data set with a method `batch`; it leaves torch's global generator alone."""
+    """Return a loader of a data set's batches; it leaves torch's global generator alone."""
     return DataLoader(
         _WholeBatches(data),
         batch_size=None,

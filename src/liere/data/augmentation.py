@@ -1,0 +1,82 @@
+"""Random changes of training images, each a function of a random word: the same for any number of workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from liere.data.counter_random import random_below, random_words
+from liere.shapes import Int
+
+__all__ = ["Augmentation", "rand_augment"]
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """What happens to training images, in this order: RandAugment, flip, crop.
+
+    Attributes:
+        padding: Pixels of black on each side, from which a crop of the old size is taken anywhere; 0: no crop.
+        flip: Whether every other image is mirrored, left to right.
+        rand_augment: Operations an image and their magnitude (of 30), as torchvision's `RandAugment` takes them.
+
+    Example:
+        >>> change = Augmentation(padding=2, flip=True)
+        >>> change(torch.zeros(4, 3, 8, 8, dtype=torch.uint8), torch.arange(4)).shape
+        torch.Size([4, 3, 8, 8])
+    """
+
+    padding: int = 0
+    flip: bool = False
+    rand_augment: tuple[int, int] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.padding or self.flip or self.rand_augment)
+
+    def __call__(self, images: Tensor, words: Int[Tensor, "batch"]) -> Tensor:
+        """Return changed images, `[batch, channels, *size]`; axes before the last two are left as they are.
+
+        Args:
+            images: The images.
+            words: A random word for each.
+        """
+        if self.rand_augment is not None:
+            images = torch.stack(
+                [
+                    rand_augment(image, word, *self.rand_augment)
+                    for image, word in zip(images, words.tolist(), strict=True)
+                ]
+            )
+        draws = random_words(words, 3)
+        if self.flip:
+            mirrored = (draws[:, 0] & 1).bool()
+            images = torch.where(mirrored.view(-1, *[1] * (images.ndim - 1)), images.flip(-1), images)
+        if self.padding:
+            images = self._crop(images, random_below(draws[:, 1:], 2 * self.padding + 1))
+        return images
+
+    def _crop(self, images: Tensor, offsets: Int[Tensor, "batch 2"]) -> Tensor:
+        *rest, height, width = images.shape[1:]
+        padded = F.pad(images, [self.padding] * 4)
+        rows = (offsets[:, :1] + torch.arange(height)).view(-1, *[1] * len(rest), height, 1)
+        columns = (offsets[:, 1:] + torch.arange(width)).view(-1, *[1] * len(rest), 1, width)
+        padded = padded.gather(-2, rows.expand(*images.shape[:-1], padded.shape[-1]))
+        return padded.gather(-1, columns.expand_as(images))
+
+
+def rand_augment(image: Tensor, word: int, operations: int = 2, magnitude: int = 9) -> Tensor:
+    """Return a uint8 image `[3, height, width]` after torchvision's `RandAugment`, which this word decides.
+
+    Torch's global generator is left as it was.
+    """
+    from liere.integrations.torchvision_ops import repair_torchvision
+
+    repair_torchvision()
+    from torchvision.transforms import RandAugment
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(word)
+        return RandAugment(operations, magnitude)(image)

@@ -1,0 +1,76 @@
+"""What every data set has: examples by number, in batches, with the random words that augmentation may use."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from liere.shapes import Int
+
+__all__ = ["Batch", "DataFacts", "ExampleSet"]
+
+
+class Batch(NamedTuple):
+    """Some examples.
+
+    Attributes:
+        ids: Places of the examples in their data set, `[batch]`; those that could not be read are left out.
+        images: `[batch, channels, *size]`, or `[batch, clips, channels, *size]` of several views of each; uint8 from 0
+            to 255, or float.
+        labels: `[batch]`.
+    """
+
+    ids: Tensor
+    images: Tensor
+    labels: Tensor
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What a model has to know of a data set.
+
+    Attributes:
+        classes: Names of the classes.
+        channels: Channels of an image.
+        image_size: Length of each axis of an image: rows and columns, or time or depth before them.
+        mean: Of each channel, of pixels in [0, 1]; of float images as they are.
+        std: Standard deviation of each channel, likewise.
+    """
+
+    classes: tuple[str, ...]
+    channels: int
+    image_size: tuple[int, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+class ExampleSet(Dataset[tuple[Tensor, int]]):
+    """A data set of labelled images, clips or volumes."""
+
+    @property
+    @abstractmethod
+    def facts(self) -> DataFacts:
+        """What a model has to know of it."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of examples."""
+
+    @abstractmethod
+    def batch(self, indices: Iterable[int] | Tensor) -> tuple[Tensor, Int[Tensor, "batch"]]:
+        """Return images and labels as they are tested."""
+
+    def load(self, indices: Sequence[int], words: Int[Tensor, "batch"] | None = None) -> Batch:
+        """Return a batch.
+
+        Args:
+            indices: Which examples.
+            words: A random word for each, which decides its augmentation; None for none, as in tests.
+        """
+        return Batch(torch.tensor(indices, dtype=torch.long), *self.batch(indices))
