@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from liere import __version__
-from liere.commands import bench, compare, data, demo, eval_command, flops, inspect_command, report, train
+from liere.commands import bench, compare, data, demo, eval_command, flops, inspect_command, report, reproduce, train
 from liere.commands.output import warn
 from liere.errors import suggest
 
@@ -20,6 +20,7 @@ COMMANDS = {
     "train": train,
     "eval": eval_command,
     "compare": compare,
+    "reproduce": reproduce,
     "report": report,
     "bench": bench,
     "flops": flops,

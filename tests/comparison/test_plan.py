@@ -108,10 +108,10 @@ class TestPlan:
 
     def test_a_run_is_done_once_it_is_finished_and_evaluated_as_asked(self, tmp_path):
         (planned,) = plan(tmp_path).runs
-        assert not planned.is_done([36], 20)
+        assert not planned.is_done()
         run = create_run(planned.folder, planned.config)
         run.result_file.write_text("{}")
-        assert not planned.is_done([36], 20)
+        assert not planned.is_done()
         record = {"size": 36, "examples": 20, "weights": "final"}
         for records, done in [
             ([record], True),
@@ -121,7 +121,7 @@ class TestPlan:
             ([record, record | {"size": 48}], True),
         ]:
             run.evaluation_file.write_text(json.dumps(records))
-            assert planned.is_done([36], 20) == done
+            assert planned.is_done() == done
         assert not planned.is_done([36], None)
 
 

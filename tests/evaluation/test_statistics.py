@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -9,9 +10,17 @@ from hypothesis import strategies as st
 pytest.importorskip("numpy")
 pytest.importorskip("scipy")
 import numpy as np
+from scipy import stats
 
 from liere.evaluation import statistics
-from liere.evaluation.statistics import accuracy_interval, mean_interval, paired_difference
+from liere.evaluation.statistics import (
+    accuracy_interval,
+    mean_interval,
+    paired_bootstrap,
+    paired_difference,
+    paired_z_test,
+    relative_drop,
+)
 
 
 def slow_bootstrap(values: list[float], resamples: int = 4_000) -> tuple[float, float]:
@@ -97,15 +106,112 @@ class TestAccuracy:
         assert right.low == pytest.approx(edge)
         assert wrong.high == pytest.approx(1 - edge)
 
-    def test_in_between_it_is_the_bootstraps(self):
-        correct = [1] * 90 + [0] * 10
-        assert accuracy_interval(correct, seed=3) == mean_interval(correct, seed=3)
+    @given(right=st.integers(1, 400), wrong=st.integers(1, 400))
+    def test_in_between_it_is_jeffreys(self, right, wrong):
+        proportion = pytest.importorskip("statsmodels.stats.proportion")
+        found = accuracy_interval([1] * right + [0] * wrong)
+        low, high = proportion.proportion_confint(right, right + wrong, method="jeffreys")
+        assert (found.low, found.high) == pytest.approx((low, high), rel=1e-9)
+        assert found.low < found.value == right / (right + wrong) < found.high
+        assert found.method == "Jeffreys"
+
+    @pytest.mark.parametrize("count", [1, 2, 7, 300])
+    def test_at_0_and_100_percent_it_is_statsmodels_exact_one(self, count):
+        proportion = pytest.importorskip("statsmodels.stats.proportion")
+        for right in (0, count):
+            found = accuracy_interval([right // count] * count)
+            expected = proportion.proportion_confint(right, count, method="beta")
+            assert (found.low, found.high) == pytest.approx(expected, rel=1e-9)
+            assert found.low < found.high
+
+    @pytest.mark.parametrize("count", [1, 2, 10, 1_000])
+    def test_one_more_right_answer_never_lowers_an_end(self, count):
+        found = [accuracy_interval([1] * right + [0] * (count - right)) for right in range(count + 1)]
+        for end in ("low", "high"):
+            ends = [getattr(interval, end) for interval in found]
+            assert ends == sorted(ends)
+
+    @pytest.mark.parametrize("kind", [list, np.array, lambda v: np.array(v, bool), lambda v: np.array(v, np.uint8)])
+    def test_answers_may_be_of_any_type(self, kind):
+        assert accuracy_interval(kind([1, 0, 1, 1])) == accuracy_interval([1.0, 0.0, 1.0, 1.0])
+
+    @pytest.mark.parametrize("right", [300, 500, 900])
+    def test_it_is_about_the_papers_bootstrap(self, right):
+        found, paper = (f([1] * right + [0] * (1_000 - right)) for f in (accuracy_interval, mean_interval))
+        assert (found.low, found.high) == pytest.approx((paper.low, paper.high), abs=0.004)
 
     def test_shares_over_several_models_are_welcome(self):
         found = accuracy_interval([1.0, 2 / 3, 1 / 3, 1.0] * 30)
         assert found.value == pytest.approx(0.75)
         assert found.method == "bootstrap"
         assert accuracy_interval([0.5, 0.5, 0.5]).method == "constant"
+
+
+def simulated_coverage(truth: float, count: int, evaluations: int = 10_000) -> float:
+    """Evaluate models that are right with a known probability, and count the intervals that hold it."""
+    dice, held = np.random.default_rng([count, round(1e6 * truth)]), 0
+    for _ in range(evaluations):
+        found = accuracy_interval(dice.random(count) < truth)
+        held += found.low <= truth <= found.high
+    return held / evaluations
+
+
+def exact_coverage(count: int, truths: np.ndarray) -> np.ndarray:
+    """Add up, for each truth, how probable the numbers of right answers are whose intervals hold it."""
+    found = [accuracy_interval(np.arange(count) < right) for right in range(count + 1)]
+    # Ends rise with the number of right answers, so those that hold a truth are neighbours.
+    first = np.searchsorted([interval.high for interval in found], truths, "left")
+    last = np.searchsorted([interval.low for interval in found], truths, "right") - 1
+    return stats.binom.cdf(last, count, truths) - stats.binom.cdf(first - 1, count, truths)
+
+
+class TestCoverage:
+    TRUTHS = np.linspace(0.3, 0.9, 6_001)
+
+    @pytest.mark.parametrize("truth", [0.3, 0.5, 0.7, 0.9])
+    def test_95_of_100_evaluations_hold_the_truth(self, truth):
+        assert 0.94 <= simulated_coverage(truth, 1_000) <= 0.96
+
+    @pytest.mark.parametrize(
+        ("count", "low", "high"), [(100, 0.926, 0.964), (500, 0.941, 0.957), (1_000, 0.944, 0.956)]
+    )
+    def test_so_it_is_for_every_truth(self, count, low, high):
+        held = exact_coverage(count, self.TRUTHS)
+        assert low <= held.min()
+        assert held.max() <= high
+        assert held.mean() == pytest.approx(0.95, abs=0.001)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(("count", "low", "high"), [(2_000, 0.945, 0.955), (10_000, 0.948, 0.952)])
+    def test_so_it_is_for_every_truth_and_many_examples(self, count, low, high):
+        held = exact_coverage(count, self.TRUTHS)
+        assert low <= held.min()
+        assert held.max() <= high
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("count", [500, 1_000, 2_000, 10_000])
+    @pytest.mark.parametrize("truth", np.round(np.arange(0.3, 0.91, 0.05), 2).tolist())
+    def test_95_of_100_evaluations_of_any_size_hold_the_truth(self, truth, count):
+        assert 0.94 <= simulated_coverage(truth, count) <= 0.96
+
+    def test_exact_and_simulated_coverage_agree(self):
+        (exact,) = exact_coverage(50, np.array([0.8]))
+        assert simulated_coverage(0.8, 50) == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 10_000))
+
+    @staticmethod
+    def skewed_coverage(samples: int) -> float:
+        dice, held = np.random.default_rng(0), 0
+        for seed in range(samples):
+            found = mean_interval(dice.lognormal(size=1_000), seed=seed)
+            held += found.low <= math.exp(0.5) <= found.high
+        return held / samples
+
+    def test_skewed_losses_are_held_about_as_often(self):
+        assert 0.90 <= self.skewed_coverage(150) <= 0.98
+
+    @pytest.mark.slow
+    def test_skewed_losses_are_held_in_93_to_97_of_100(self):
+        assert 0.93 <= self.skewed_coverage(3_000) <= 0.97
 
 
 def sign_test(wins: int, losses: int) -> float:
@@ -150,3 +256,227 @@ class TestPairs:
     def test_other_numbers_of_examples_are_refused(self):
         with pytest.raises(ValueError, match="first has 3 values, second has 2"):
             paired_difference([1, 0, 1], [1, 0])
+
+    @given(both=st.integers(0, 20), first=st.integers(0, 30), second=st.integers(0, 30), neither=st.integers(1, 20))
+    def test_p_is_statsmodels_mcnemar(self, both, first, second, neither):
+        tables = pytest.importorskip("statsmodels.stats.contingency_tables")
+        one = [1] * both + [1] * first + [0] * second + [0] * neither
+        other = [1] * both + [0] * first + [1] * second + [0] * neither
+        expected = tables.mcnemar([[both, first], [second, neither]], exact=True).pvalue
+        assert paired_difference(one, other).p == pytest.approx(min(1.0, float(expected)))
+
+    def test_few_shares_are_flipped_in_all_ways(self):
+        first, second = np.random.default_rng(5).choice([0, 1 / 3, 2 / 3, 1], size=(2, 11))
+        signs = np.array(np.meshgrid(*[[-1, 1]] * 11)).reshape(11, -1)
+        sums, seen = signs.T @ (first - second), (first - second).sum()
+        assert paired_difference(first, second).p == pytest.approx((np.abs(sums) >= abs(seen) - 1e-9).mean())
+
+    def test_many_shares_are_tested_as_scipy_does(self):
+        dice = np.random.default_rng(6)
+        first, second = dice.binomial(3, 0.6, 200) / 3, dice.binomial(3, 0.52, 200) / 3
+        expected = stats.permutation_test(
+            (first, second),
+            lambda one, other, axis: np.mean(one - other, axis=axis),
+            permutation_type="samples",
+            n_resamples=20_000,
+            batch=1_000,
+            vectorized=True,
+            rng=np.random.default_rng(7),
+        ).pvalue
+        assert 0.001 < expected < 0.5
+        assert paired_difference(first, second).p == pytest.approx(expected, abs=5 * math.sqrt(expected / 10_000))
+
+
+class TestZ:
+    @given(
+        pairs=st.lists(
+            st.tuples(st.floats(-9, 9, width=16), st.floats(-9, 9, width=16)), min_size=2, max_size=60
+        ).filter(lambda pairs: np.ptp([a - b for a, b in pairs]) > 0)
+    )
+    def test_it_is_statsmodels_test_of_differences(self, pairs):
+        weightstats = pytest.importorskip("statsmodels.stats.weightstats")
+        first, second = map(list, zip(*pairs, strict=True))
+        found, differences = paired_z_test(first, second), np.subtract(first, second)
+        z, p = weightstats.ztest(differences)
+        assert (found.z, found.p) == pytest.approx((z, p), abs=1e-12)
+        assert found.difference == pytest.approx(differences.mean())
+        expected = weightstats.DescrStatsW(differences).zconfint_mean(alpha=0.05)
+        assert (found.low, found.high) == pytest.approx(expected)
+
+    def test_by_hand(self):
+        found = paired_z_test([3, 5, 7, 9], [2, 2, 6, 6])  # differences 1, 3, 1, 3: mean 2, variance 4 / 3
+        assert found.difference == 2
+        assert found.z == pytest.approx(2 / math.sqrt(4 / 3 / 4))
+        assert found.high - 2 == pytest.approx(1.959964 * math.sqrt(1 / 3), rel=1e-6)
+        assert found.p == pytest.approx(math.erfc(found.z / math.sqrt(2)))
+
+    @pytest.mark.parametrize(
+        ("z", "p", "difference", "low", "high"),
+        [(-1.81, 0.070, -0.0118, -0.0246, 0.0010), (-3.85, 0.00012, -0.0255, -0.0385, -0.0125)],
+    )
+    def test_the_numbers_of_the_papers_table_belong_together(self, z, p, difference, low, high):
+        count = 10_000
+        spread = difference / z * math.sqrt(count - 1)
+        found = paired_z_test([difference + spread, difference - spread] * (count // 2), [0] * count)
+        assert found.z == pytest.approx(z)
+        assert found.p == pytest.approx(p, rel=0.05)
+        assert (found.difference, found.low, found.high) == pytest.approx((difference, low, high), abs=6e-5)
+
+    def test_differences_that_are_all_the_same_give_numbers(self):
+        same, better, worse = (paired_z_test([0.5 + d] * 4, [0.5] * 4) for d in (0, 0.25, -0.25))
+        assert (same.z, same.p, same.low, same.difference, same.high) == (0, 1, 0, 0, 0)
+        assert (better.z, better.p, better.low, better.high) == (math.inf, 0, 0.25, 0.25)
+        assert (worse.z, worse.p) == (-math.inf, 0)
+
+    def test_what_cannot_be_tested_is_refused(self):
+        with pytest.raises(ValueError, match="at least two examples"):
+            paired_z_test([1], [0])
+        with pytest.raises(ValueError, match="first has 2 values, second has 3"):
+            paired_z_test([1, 1], [0, 0, 1])
+        with pytest.raises(ValueError, match="finite"):
+            paired_z_test([1, math.nan], [0, 0])
+
+
+RIGHT_AND_WRONG = (np.random.default_rng(8).random((2, 400)) < [[0.7], [0.62]]).astype(float)
+SHARES = np.random.default_rng(9).binomial(3, [[0.7], [0.66]], (2, 300)) / 3
+LOSSES = np.random.default_rng(10).lognormal([[0.0], [0.1]], 1, (2, 250))
+
+
+class TestPairedBootstrap:
+    @pytest.mark.parametrize("pairs", [RIGHT_AND_WRONG, SHARES, LOSSES], ids=["right", "shares", "losses"])
+    def test_it_is_that_of_a_plain_loop(self, pairs):
+        differences, dice, count = pairs[0] - pairs[1], np.random.default_rng(77), pairs.shape[1]
+        means = np.array([np.mean([differences[dice.integers(count, size=count)]]) for _ in range(10_000)])
+        found, error = paired_bootstrap(*pairs), differences.std() / math.sqrt(count)
+        # A 2.5 % quantile of 10,000 normal values has a standard deviation of 0.027 times theirs.
+        assert found.interval.value == pytest.approx(differences.mean())
+        assert found.interval.low == pytest.approx(np.quantile(means, 0.025), abs=0.15 * error)
+        assert found.interval.high == pytest.approx(np.quantile(means, 0.975), abs=0.15 * error)
+        p = 2 * min((means <= 1e-12).mean(), (means >= -1e-12).mean())
+        assert 0.001 < p < 0.9
+        assert found.p == pytest.approx(p, abs=6 * math.sqrt(4 * p / 10_000))
+
+    @pytest.mark.parametrize("pairs", [RIGHT_AND_WRONG, SHARES, LOSSES], ids=["right", "shares", "losses"])
+    def test_it_is_scipys(self, pairs):
+        difference = pairs[0] - pairs[1]
+        expected = stats.bootstrap(
+            (difference,), np.mean, n_resamples=10_000, batch=500, method="percentile", rng=np.random.default_rng(3)
+        ).confidence_interval
+        found, tolerance = paired_bootstrap(*pairs).interval, 0.15 * difference.std() / math.sqrt(len(difference))
+        assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=tolerance)
+
+    @pytest.mark.parametrize("seed", range(12))
+    def test_p_is_small_where_the_interval_leaves_zero_out(self, seed):
+        dice = np.random.default_rng(seed)
+        first, second = dice.random((2, 300)) < [[0.7], [0.7 - 0.012 * seed]]
+        found = paired_bootstrap(first, second, seed=seed)
+        holds_zero = found.interval.low <= 0 <= found.interval.high
+        assert holds_zero == (found.p >= 0.05) or 0.045 < found.p < 0.06  # ties at 0 count for both sides
+
+    @given(st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=30), st.integers(0, 5))
+    def test_the_same_answers_are_no_difference(self, answers, seed):
+        found = paired_bootstrap(answers, answers, seed=seed, resamples=99)
+        assert found.p == 1
+        assert (found.interval.low, found.interval.high, found.interval.method) == (0, 0, "constant")
+
+    @given(
+        values=st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=1, max_size=40),
+        resamples=st.integers(1, 50),
+    )
+    def test_p_is_a_probability_and_the_ends_are_in_order(self, values, resamples):
+        found = paired_bootstrap(values, [0.0] * len(values), resamples=resamples)
+        assert 0 < found.p <= 1
+        assert -1 <= found.interval.low <= found.interval.high <= 1
+
+    def test_exchanging_both_changes_the_sign_only(self):
+        there, back = paired_bootstrap(*LOSSES), paired_bootstrap(*LOSSES[::-1])
+        assert there.p == back.p
+        assert (there.interval.low, there.interval.high) == pytest.approx((-back.interval.high, -back.interval.low))
+
+    def test_it_repeats_itself_and_seeds_differ(self):
+        assert paired_bootstrap(*LOSSES) == paired_bootstrap(*LOSSES, seed=0) != paired_bootstrap(*LOSSES, seed=1)
+
+    def test_memory_has_a_bound(self):
+        first = np.random.default_rng(0).random(100_000)
+        tracemalloc.start()
+        try:
+            paired_bootstrap(first, np.zeros_like(first), resamples=100)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak < 60e6  # all draws at once are 80 MB, and their values as many again
+
+    def test_parts_are_joined_without_a_gap(self, monkeypatch):
+        whole = paired_bootstrap(*LOSSES, resamples=1_001)
+        monkeypatch.setattr(statistics, "DRAWS_AT_ONCE", 3 * LOSSES.shape[1])
+        assert paired_bootstrap(*LOSSES, resamples=1_001) == whole
+
+
+def loop_drop(before: np.ndarray, after: np.ndarray, resamples: int = 4_000) -> tuple[float, float]:
+    dice, count, drops = np.random.default_rng(21), len(before), []
+    while len(drops) < resamples:
+        drawn = dice.integers(count, size=count)
+        if before[drawn].sum():
+            drops.append(1 - after[drawn].sum() / before[drawn].sum())
+    return np.quantile(drops, 0.025), np.quantile(drops, 0.975)
+
+
+class TestRelativeDrop:
+    @pytest.mark.parametrize(
+        ("before", "after", "drop"),
+        [(0.639, 0.196, 69.3), (0.409, 0.395, 3.4), (0.655, 0.297, 54.7), (0.470, 0.278, 40.9)],
+    )
+    def test_the_papers_numbers(self, before, after, drop):
+        found = relative_drop(np.arange(1_000) < 1_000 * before, np.arange(1_000) < 1_000 * after)
+        assert 100 * found.value == pytest.approx(drop, abs=0.05)
+        assert found.low < found.value < found.high
+
+    @pytest.mark.parametrize("few", [False, True])
+    @pytest.mark.parametrize("pairs", [RIGHT_AND_WRONG, SHARES], ids=["right", "shares"])
+    def test_it_is_that_of_a_plain_loop(self, pairs, few, monkeypatch):
+        if few:  # the other path
+            monkeypatch.setattr(statistics, "DISTINCT", 1)
+        found, expected = relative_drop(*pairs), loop_drop(*pairs)
+        width = expected[1] - expected[0]
+        assert found.value == pytest.approx(1 - pairs[1].mean() / pairs[0].mean())
+        assert (found.low, found.high) == pytest.approx(expected, abs=0.06 * width)
+
+    def test_pairs_tell_more_than_two_accuracies(self):
+        before, after = np.arange(500) < 300, np.arange(500) < 290
+        paired, unpaired = relative_drop(before, after), relative_drop(before, after[::-1])
+        assert paired.value == unpaired.value
+        assert paired.high - paired.low < (unpaired.high - unpaired.low) / 3
+
+    def test_it_holds_the_truth_in_95_of_100_evaluations(self):
+        dice, held = np.random.default_rng(30), 0
+        for seed in range(600):
+            before = dice.random(500) < 0.7
+            after = np.where(dice.random(500) < 0.9, before & (dice.random(500) < 0.5), dice.random(500) < 0.1)
+            truth = 1 - (0.9 * 0.7 * 0.5 + 0.1 * 0.1) / 0.7
+            found = relative_drop(before, after, seed=seed, resamples=1_000)
+            held += found.low <= truth <= found.high
+        assert 0.925 <= held / 600 <= 0.975
+
+    def test_few_right_answers_give_finite_ends(self):
+        found = relative_drop([1, 0, 0, 0], [0, 1, 0, 0])
+        assert found.value == 0
+        assert math.isfinite(found.low)
+        assert found.high <= 1
+
+    def test_everything_lost_and_nothing_lost_are_constant(self):
+        assert relative_drop([1, 1, 0], [0, 0, 0]).as_dict() == {"value": 1, "low": 1, "high": 1, "method": "constant"}
+        assert relative_drop([1, 1, 0], [1, 1, 0]).as_dict() == {"value": 0, "low": 0, "high": 0, "method": "constant"}
+
+    @pytest.mark.parametrize(
+        ("before", "after", "message"),
+        [
+            ([0, 0], [1, 0], "before has no right answer"),
+            ([1, 0, 1], [1, 0], "before has 3 values, after has 2"),
+            ([1, 2], [1, 0], "from 0 .* to 2"),
+            ([1, 0], [-1, 0], "got -1 to 1"),
+            ([], [], "at least one value"),
+        ],
+    )
+    def test_what_has_no_drop_is_refused(self, before, after, message):
+        with pytest.raises(ValueError, match=message):
+            relative_drop(before, after)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from liere.comparison.plan import Plan
     from liere.training.runs import Run
 
-__all__ = ["HELP", "add_arguments", "run", "run_comparison"]
+__all__ = ["HELP", "ProgressLine", "add_arguments", "run", "run_comparison", "run_state"]
 
 HELP = "train several encodings with several seeds and one recipe, test them, and report"
 PAPER_ENCODINGS = ("absolute", "visionllama", "rope_mixed", "liere8", "liere")
@@ -109,7 +109,7 @@ def run_comparison(plan: Plan) -> None:
     command = "liere " + shlex.join(sys.argv[1:])
     from liere.training.runs import open_run
 
-    done = [open_run(run.folder) for run in plan.runs if run.is_done(plan.sizes, plan.examples)]
+    done = [open_run(run.folder) for run in plan.runs if run.is_done()]
     if done:
         write_and_show(done, plan.folder, command)
     if failures:
@@ -127,15 +127,14 @@ class _Display:
         self.plan, self.ended = plan, 0
         self.header = ["encoding", "seed", *(f"{size} px" for size in plan.sizes), "examples to 95 %", "seconds"]
         self.widths = [max(len(name), 11) for name in self.header]
-        self.last_line = time.monotonic()
-        self.is_terminal = sys.stderr.isatty()
+        self.line = ProgressLine()
 
     def add(self, run: Run) -> None:
         """Show a run that ended."""
-        from liere.evaluation.summary import examples_to_target
+        from liere.evaluation.summary import examples_to_target, plain_evaluations
 
         self.clear()
-        accuracies = {record["size"]: record["accuracy"]["value"] for record in run.evaluations("final")}
+        accuracies = {record["size"]: record["accuracy"]["value"] for record in plain_evaluations(run)}
         reached = examples_to_target(run)
         row = [
             self.names[run.folder],
@@ -152,7 +151,22 @@ class _Display:
 
     def show(self, running: list[Run]) -> None:
         """Tell how the runs at work are."""
-        line = f"{self.ended} of {len(self.plan.runs)} done; " + "; ".join(map(_state, running))
+        self.line.show(f"{self.ended} of {len(self.plan.runs)} done; " + "; ".join(map(run_state, running)))
+
+    def clear(self) -> None:
+        """Take the last line away."""
+        self.line.clear()
+
+
+class ProgressLine:
+    """A line on standard error that is rewritten, or else one now and then."""
+
+    def __init__(self) -> None:
+        self.last_line = time.monotonic()
+        self.is_terminal = sys.stderr.isatty()
+
+    def show(self, line: str) -> None:
+        """Show a line in place of the last one."""
         if self.is_terminal:
             self.clear()
             sys.stderr.write(line[:119])
@@ -169,7 +183,8 @@ class _Display:
             sys.stderr.flush()
 
 
-def _state(run: Run) -> str:
+def run_state(run: Run) -> str:
+    """Say how far a run is."""
     rows = run.metric_rows()
     total = run.config.training.steps
     step = int(rows[-1]["step"]) if rows else 0

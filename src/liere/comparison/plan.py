@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,53 +15,87 @@ import torch
 import yaml
 
 from liere.comparison.jobs import Job, Slot, run_jobs
+from liere.evaluation.conditions import Condition
 from liere.training.config import RunConfig
 from liere.training.config_file import load_yaml, parse_config
-from liere.training.cost import Cost, estimate_cost
+from liere.training.cost import estimate_operations
 from liere.training.model import build_model
 from liere.training.processes import available_cores
 from liere.training.runs import Run, create_run, open_run
 
-__all__ = ["Plan", "PlannedRun", "make_plan", "parse_encoding", "run_plan"]
+__all__ = [
+    "Plan",
+    "PlannedRun",
+    "check_recipe",
+    "default_slots",
+    "file_name",
+    "make_plan",
+    "parse_encoding",
+    "run_plan",
+]
 
 LOCK_PATIENCE = 30.0  # seconds: the processes of a comparison that was killed need a step to notice
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run of a comparison, and what it will cost."""
+    """One run: what to train and how to test it.
+
+    Attributes:
+        folder: Where it is kept.
+        config: What it is.
+        conditions: How it is to be tested.
+        examples: With how many test examples; None for all.
+    """
 
     folder: Path
     config: RunConfig
-    cost: Cost
+    conditions: tuple[Condition, ...]
+    examples: int | None = None
 
-    def is_done(self, sizes: Sequence[int], examples: int | None) -> bool:
-        """Return whether it is trained, and evaluated at these sizes."""
-        if not (self.folder / "config.yaml").exists():
+    @cached_property
+    def operations(self) -> float:
+        """What its training costs, in floating-point operations."""
+        return estimate_operations(self.config)
+
+    def is_done(self, folder: Path | None = None) -> bool:
+        """Return whether it is trained and tested, in its folder or in another."""
+        folder = folder or self.folder
+        if not (folder / "config.yaml").exists():
             return False
-        run = open_run(self.folder)
-        wanted = {size: len(run.config.data.load("test", length=examples)) for size in sizes}
-        found = {record["size"]: record["examples"] for record in run.evaluations("final")}
-        return run.is_finished and wanted.items() <= found.items()
+        run = open_run(folder)
+        return run.is_finished and not self.untested(run)
+
+    def untested(self, run: Run) -> list[Condition]:
+        """Return the conditions that a run has not been tested under, with as many examples."""
+        found = {Condition.of(record) for record in run.evaluations("final") if self._is_enough(record)}
+        return [condition for condition in self.conditions if condition not in found]
+
+    def _is_enough(self, record: dict[str, Any]) -> bool:
+        return record.get("asked", "unknown") == self.examples or (
+            self.examples is not None and record["examples"] == self.examples
+        )
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A comparison.
+    """Several runs.
 
     Attributes:
-        folder: Where it is kept; its runs are in `runs/`.
-        runs: What to train and evaluate.
-        sizes: Image sizes to evaluate at.
-        examples: Test examples; None for all.
+        folder: Where they are kept.
+        runs: What to train and test.
         slots: Processes at a time.
     """
 
     folder: Path
     runs: list[PlannedRun]
-    sizes: list[int]
-    examples: int | None
     slots: int
+
+    @property
+    def sizes(self) -> list[int]:
+        """Image sizes that all runs are tested at, with nothing else other than in training."""
+        plain = [{one.size for one in run.conditions if one.is_plain} for run in self.runs]
+        return sorted(set.intersection(*plain))
 
 
 def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:
@@ -114,7 +149,7 @@ def make_plan(
     wanted = [(name, parse_encoding(name), seed) for name in dict.fromkeys(encodings) for seed in dict.fromkeys(seeds)]
     if not wanted:
         raise ValueError("a comparison needs at least one encoding and one seed")
-    slots = min(slots or _default_slots(parse_config(content, overrides, source)), len(wanted))
+    slots = min(slots or default_slots(parse_config(content, overrides, source)), len(wanted))
     threads = max(available_cores() // slots, 1)
     runs = []
     for name, (encoding, options), seed in wanted:
@@ -131,11 +166,12 @@ def make_plan(
             )
         for size in (config.data.side, *(sizes or ())):
             config.check_size(size)
-        cost = estimate_cost(config, build_model(config))
-        run = PlannedRun(folder / "runs" / f"{_file_name(name)}-seed{seed}", config, cost)
-        _check_recipe(run)
+        build_model(config)  # what does not fit is told now
+        conditions = tuple(Condition(size) for size in dict.fromkeys(sizes or [config.data.side]))
+        run = PlannedRun(folder / "runs" / f"{file_name(name)}-seed{seed}", config, conditions, examples)
+        check_recipe(run)
         runs.append(run)
-    return Plan(folder, runs, list(sizes or [runs[0].config.data.side]), examples, slots)
+    return Plan(folder, runs, slots)
 
 
 def run_plan(
@@ -155,16 +191,13 @@ def run_plan(
     """
     missing: dict[str, PlannedRun] = {}
     for planned in plan.runs:
-        if planned.is_done(plan.sizes, plan.examples):
+        if planned.is_done():
             ended(open_run(planned.folder))
         else:
             missing[planned.folder.name] = planned
     # The longest first: a long one alone at the end would leave others idle.
-    order = sorted(missing.values(), key=lambda planned: -planned.cost.operations)
-    jobs = [
-        Job(planned.folder.name, _train_and_evaluate, (planned, plan.sizes, plan.examples), _log_file(planned))
-        for planned in order
-    ]
+    order = sorted(missing.values(), key=lambda planned: -planned.operations)
+    jobs = [Job(planned.folder.name, _train_and_evaluate, (planned,), _log_file(planned)) for planned in order]
 
     def note_end(job: Job, code: int) -> None:
         if code:
@@ -179,14 +212,14 @@ def run_plan(
     run_jobs(jobs, slots=plan.slots, watch=note_progress, ended=note_end)
 
 
-def _default_slots(config: RunConfig) -> int:
+def default_slots(config: RunConfig) -> int:
     """Return how many runs to train at a time: one a GPU, or else one a core."""
     if config.hardware.accelerator == "cpu":
         return available_cores()
     return torch.cuda.device_count() or (1 if torch.backends.mps.is_available() else available_cores())
 
 
-def _train_and_evaluate(planned: PlannedRun, sizes: list[int], examples: int | None, slot: Slot) -> None:
+def _train_and_evaluate(planned: PlannedRun, slot: Slot) -> None:
     """Do what is missing of a run; in a process of its own."""
     if torch.cuda.device_count() > 1:
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -207,17 +240,20 @@ def _train_and_evaluate(planned: PlannedRun, sizes: list[int], examples: int | N
     except StoppedError as stop:
         say(f"stopped {stop}")
         sys.exit(130)
-    evaluate(run, sizes, examples=examples, say=say)
+    if untested := planned.untested(run):
+        evaluate(run, untested, examples=planned.examples, say=say)
 
 
-def _check_recipe(planned: PlannedRun) -> None:
+def check_recipe(planned: PlannedRun) -> None:
+    """Raise `ValueError` if there is a run of another recipe where one is planned."""
     if (planned.folder / "config.yaml").exists():
         there = open_run(planned.folder).config
         if there.fingerprint != planned.config.fingerprint:
             raise ValueError(f"{planned.folder} was made by another recipe: choose another --out, or delete it")
 
 
-def _file_name(encoding: str) -> str:
+def file_name(encoding: str) -> str:
+    """Return a name as a file can have it."""
     return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in encoding)
 
 

@@ -70,7 +70,7 @@ class Augmentation:
 def rand_augment(image: Tensor, word: int, operations: int = 2, magnitude: int = 9) -> Tensor:
     """Return a uint8 image `[3, height, width]` after torchvision's `RandAugment`, which this word decides.
 
-    Torch's global generator is left as it was.
+    Torch's global generators are left as they were, those of GPUs too.
     """
     from liere.integrations.torchvision_ops import repair_torchvision
 
@@ -78,5 +78,5 @@ def rand_augment(image: Tensor, word: int, operations: int = 2, magnitude: int =
     from torchvision.transforms import RandAugment
 
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(word)
+        torch.default_generator.manual_seed(word)  # `torch.manual_seed` would give GPUs that seed, too
         return RandAugment(operations, magnitude)(image)

@@ -7,6 +7,7 @@ import io
 import json
 import pickle
 import tarfile
+import zlib
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from liere.data.examples import DataFacts
@@ -80,10 +82,9 @@ def read_cifar(
             f"no {name} in {root}: there is neither {source.base_folder} nor {source.filename}; put one there "
             "(docs/data.md says where to get it), or say with --data.root where it is"
         )
-    parts = [_unpickle(path, content) for path, content in found]
-    images = torch.from_numpy(np.concatenate([part["data"] for part in parts])).view(-1, 3, SIDE, SIDE)
     key = "labels" if name == "cifar10" else "fine_labels"
-    return images, torch.tensor([label for part in parts for label in part[key]])
+    images, labels = zip(*(_unpickle(path, content, key) for path, content in found), strict=True)
+    return torch.from_numpy(np.concatenate(images)).view(-1, 3, SIDE, SIDE), torch.tensor(np.concatenate(labels))
 
 
 def _source(name: str) -> Any:
@@ -110,8 +111,8 @@ def _from_archive(archive: Path, folder: str, sums: dict[str, str], verify: bool
                 member = tar.extractfile(f"{folder}/{file}")
                 assert member is not None
                 yield archive / file, _checked(archive / file, member.read(), md5, verify)
-    except (tarfile.TarError, EOFError, OSError, KeyError, AssertionError) as error:
-        raise ValueError(f"{archive} is damaged ({error}): download it again") from None
+    except (tarfile.TarError, zlib.error, EOFError, OSError, KeyError, AssertionError) as error:
+        raise ValueError(f"{archive} is damaged ({' '.join(str(error).split())}): download it again") from None
 
 
 def _checked(path: Path, content: bytes, md5: str, verify: bool) -> bytes:
@@ -132,11 +133,17 @@ class _Unpickler(pickle.Unpickler):
         raise pickle.UnpicklingError(f"it asks for {module}.{name}")
 
 
-def _unpickle(path: Path, content: bytes) -> dict[str, Any]:
+def _unpickle(path: Path, content: bytes, key: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the pixels of each image, `[images, 3072]`, and its label, which is under `key`."""
     try:
-        return _Unpickler(io.BytesIO(content), encoding="latin1").load()
+        batch = _Unpickler(io.BytesIO(content), encoding="latin1").load()
+        images, labels = batch["data"], np.array(batch[key], dtype=np.int64)
     except Exception as error:
-        raise ValueError(f"{path} is damaged ({error}): download it again") from None
+        raise ValueError(f"{path} is damaged ({type(error).__name__}: {error}): download it again") from None
+    shape = (len(labels), 3 * SIDE**2)
+    if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.shape != shape:
+        raise ValueError(f"{path} is damaged (its images are not bytes of shape {shape}): download it again")
+    return images, labels
 
 
 def _read_pngs(folder: Path, split: str, verify: bool) -> tuple[Tensor, Tensor]:
@@ -161,6 +168,8 @@ def _read_pngs(folder: Path, split: str, verify: bool) -> tuple[Tensor, Tensor]:
             else:
                 pixels = np.asarray(Image.open(io.BytesIO(content)).convert("RGB"))
                 images.append(torch.from_numpy(pixels.copy()).view(-1, SIDE, SIDE, 3).permute(0, 3, 1, 2))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RuntimeError) as error:
             raise ValueError(f"{path} is damaged ({error}): fetch it again") from None
+    if sum(map(len, images)) != len(labels):
+        raise ValueError(f"{folder} has {sum(map(len, images))} images, but {len(labels)} labels: fetch it again")
     return torch.cat(images).contiguous(), torch.tensor(labels)

@@ -32,6 +32,8 @@ def hold_out(
 ) -> tuple[Int[Tensor, "kept"], Int[Tensor, "held_out"]]:
     """Split examples in two, class by class: those to keep, and this share of every class.
 
+    Some are held out of every class, but never all: one that is alone in its class is kept.
+
     Example:
         >>> kept, held_out = hold_out(torch.tensor([0] * 10 + [1] * 20), 0.1)
         >>> len(kept), len(held_out)
@@ -39,16 +41,18 @@ def hold_out(
     """
     if not 0 < share < 1:
         raise ValueError(f"the share to hold out must be between 0 and 1, got {share}")
-    out = _first_of_each_class(labels, share, ~seed)
+    out = _first_of_each_class(labels, share, ~seed, keep=1)
+    if not len(out):
+        raise ValueError("no class has two examples, so none can be held out: use data.holdout 0")
     kept = torch.ones(len(labels), dtype=torch.bool)
     kept[out] = False
     return kept.nonzero()[:, 0], out.sort().values
 
 
-def _first_of_each_class(labels: Int[Tensor, "examples"], share: float, seed: int) -> Tensor:
+def _first_of_each_class(labels: Int[Tensor, "examples"], share: float, seed: int, keep: int = 0) -> Tensor:
     order = combine(torch.tensor(seed), torch.arange(len(labels))).argsort(stable=True)
     parts = []
     for label in labels.unique():
         members = order[labels[order] == label]
-        parts.append(members[: max(round(share * len(members)), 1)])
+        parts.append(members[: min(max(round(share * len(members)), 1), len(members) - keep)])
     return torch.cat(parts)

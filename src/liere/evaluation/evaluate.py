@@ -1,16 +1,22 @@
-"""Evaluate a run: every test example once, at any resolution."""
+"""Evaluate a run: every test example once, at any resolution, with any positions, shuffled or not."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 
+from liere.data.counter_random import combine
+from liere.data.examples import Batch, DataFacts, ExampleSet
+from liere.evaluation.conditions import Condition
 from liere.evaluation.predictions import Predictions
+from liere.evaluation.shuffling import shuffle_frames, shuffle_patches
 from liere.evaluation.statistics import accuracy_interval, mean_interval
 from liere.files import write_atomically
+from liere.positions import Policy
+from liere.presets import image_and_patch
 from liere.training.classifier import Classifier
 from liere.training.lightning_import import import_lightning
 from liere.training.model import load_model
@@ -22,34 +28,39 @@ pl = import_lightning()
 
 __all__ = ["evaluate"]
 
+SHUFFLE_SEED = 0
+
 
 def evaluate(
     run: Run,
-    sizes: Sequence[int],
+    conditions: Sequence[Condition | int],
     *,
     examples: int | None = None,
     batch_size: int = 100,
     best: bool = False,
     say: Callable[[str], None],
 ) -> list[dict[str, Any]]:
-    """Predict the test split at each size, write predictions and `evaluation.json`, and return what is in it.
+    """Predict the test split under each condition, write predictions and `evaluation.json`, and return what is in it.
 
     Args:
         run: A finished run.
-        sizes: Image sizes.
+        conditions: Image sizes, and what else is other than in training.
         examples: How many test examples; None for all.
         batch_size: Examples at a time. With several processes each takes whole batches, so results stay the same.
         best: Whether to take the weights with the best validation accuracy instead of the final ones.
-        say: Receives a line for each size.
+        say: Receives a line for each condition.
 
     Raises:
         ValueError: If the run is not finished, or a size does not fit.
     """
     run.result()
     config = run.config
-    data = {size: config.data.load("test", size=size, length=examples) for size in sizes}
+    wanted = [Condition(one) if isinstance(one, int) else one for one in conditions]
+    data = {condition: _load(run, condition, examples) for condition in wanted}
     weights = run.best_weights if best else run.final_weights
-    classifier = Classifier(load_model(config, weights), config)
+    model = load_model(config, weights)
+    trained_policy = model.position_policy
+    classifier = Classifier(model, config)
     gather = _Gather()
     trainer = make_trainer(config, callbacks=[gather])
     world = config.hardware.devices * config.hardware.nodes
@@ -60,15 +71,16 @@ def evaluate(
                 "use fewer devices or smaller batches"
             )
     records = []
-    for size, split in data.items():
+    for condition, split in data.items():
+        model.position_policy = cast(Policy, condition.policy) if condition.policy else trained_policy
         trainer.predict(classifier, datamodule=_Data(split, batch_size), return_predictions=False)
         if trainer.is_global_zero:
             predictions = gather.predictions()
-            file = run.folder / "predictions" / f"{weights.stem}-test-{size}.csv"
+            file = run.folder / "predictions" / f"{weights.stem}-test-{condition.name}.csv"
             predictions.write(file)
-            record = {
-                "size": size,
+            record = condition.as_dict() | {
                 "examples": len(predictions.ids),
+                "asked": examples,
                 "weights": weights.stem,
                 "accuracy": accuracy_interval(predictions.correct).as_dict(),
                 "loss": mean_interval(predictions.losses).as_dict(),
@@ -78,6 +90,45 @@ def evaluate(
             write_atomically(run.evaluation_file, json.dumps(_merged(run.evaluations(), [record]), indent=1) + "\n")
             say(f"{run.folder.name}: {_sentence(record)}")
     return records
+
+
+def _load(run: Run, condition: Condition, examples: int | None) -> ExampleSet:
+    data = run.config.data.load("test", size=condition.size, length=examples)
+    if not condition.shuffle:
+        return data
+    axes = len(data.facts.image_size)
+    if condition.shuffle == "frames" and axes < 3:
+        raise ValueError(f"there are no frames to shuffle in images of {axes} axes: shuffle patches instead")
+    _, patch = image_and_patch(data.facts.image_size, run.config.model.patch_size)
+    return _Shuffled(data, patch, condition.shuffle)
+
+
+class _Shuffled(ExampleSet):
+    """A data set with patches or frames in random order, the same for every model."""
+
+    def __init__(self, data: ExampleSet, patch_size: tuple[int, ...], what: str) -> None:
+        self.data, self.patch_size, self.what = data, patch_size, what
+
+    @property
+    def facts(self) -> DataFacts:
+        return self.data.facts
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def batch(self, indices: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        _, images, labels = self.load(list(indices))
+        return images, labels
+
+    def load(self, indices: Sequence[int], words: torch.Tensor | None = None) -> Batch:
+        ids, images, labels = self.data.load(indices, words)
+        shuffle = shuffle_patches if self.what == "patches" else shuffle_frames
+        stream = combine(torch.tensor(SHUFFLE_SEED), ids)
+        if images.ndim == len(self.patch_size) + 2:
+            return Batch(ids, shuffle(images, self.patch_size, stream), labels)
+        clips = images.shape[1]
+        mixed = shuffle(images.flatten(0, 1), self.patch_size, stream.repeat_interleave(clips))
+        return Batch(ids, mixed.unflatten(0, (-1, clips)), labels)
 
 
 class _Data(pl.LightningDataModule):  # type: ignore[misc, name-defined]
@@ -120,7 +171,7 @@ class _Gather(pl.Callback):  # type: ignore[misc, name-defined]
 
 
 def _merged(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    found = {(record["weights"], record["size"]): record for record in [*old, *new]}
+    found = {(record["weights"], Condition.of(record)): record for record in [*old, *new]}
     return [found[key] for key in sorted(found)]
 
 
@@ -128,6 +179,6 @@ def _sentence(record: dict[str, Any]) -> str:
     accuracy, loss = record["accuracy"], record["loss"]
     percent = [f"{100 * accuracy[key]:.1f}" for key in ("value", "low", "high")]
     return (
-        f"{record['size']} px: accuracy {percent[0]} % ({percent[1]}-{percent[2]}), "
+        f"{Condition.of(record).describe()}: accuracy {percent[0]} % ({percent[1]}-{percent[2]}), "
         f"loss {loss['value']:.3f} ({loss['low']:.3f}-{loss['high']:.3f}), {record['examples']:,} examples"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,18 +58,19 @@ class Predictions:
 
     @classmethod
     def read(cls, path: Path) -> Predictions:
-        """Read what `write` wrote.
+        """Read what `write` wrote, compressed (`.csv.gz`) or not.
 
         Raises:
             FileNotFoundError: If there is no such file.
             ValueError: If it is something else.
         """
-        reader = csv.DictReader(path.read_text(encoding="utf-8").splitlines())
-        rows = list(reader)
         try:
+            content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+            reader = csv.DictReader(content.decode().splitlines())
+            rows = list(reader)
             if tuple(reader.fieldnames or ()) != COLUMNS:
                 raise KeyError(reader.fieldnames)  # noqa: TRY301  (said below, as all else)
             ids, labels, predictions = ([int(row[name]) for row in rows] for name in COLUMNS[:3])
             return cls(ids, labels, predictions, [float(row["loss"]) for row in rows])
-        except (KeyError, TypeError, ValueError):
+        except (EOFError, gzip.BadGzipFile, KeyError, TypeError, ValueError):
             raise ValueError(f"{path} does not hold predictions ({', '.join(COLUMNS)}): evaluate again") from None

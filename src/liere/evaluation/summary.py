@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from liere.evaluation.paper_numbers import SPATIAL, SPATIAL_NOTE
+from liere.evaluation.conditions import Condition
+from liere.evaluation.paper_numbers import LABELS, SPATIAL, SPATIAL_NOTE
 from liere.evaluation.predictions import Predictions
 from liere.evaluation.report import FORMAT
 from liere.evaluation.statistics import accuracy_interval, mean_interval, paired_difference
@@ -19,7 +20,7 @@ from liere.machine import versions
 from liere.training.config import RunConfig
 from liere.training.runs import Run, open_run
 
-__all__ = ["encoding_names", "examples_to_target", "find_runs", "summarise"]
+__all__ = ["encoding_names", "examples_to_target", "find_runs", "plain_evaluations", "summarise"]
 
 TARGET = 0.95
 PAIRS_NOTE = (
@@ -132,7 +133,7 @@ def _common_sizes(runs: Sequence[Run]) -> list[int]:
     found = []
     for run in runs:
         run.result()
-        sizes = {record["size"] for record in run.evaluations("final")}
+        sizes = {record["size"] for record in plain_evaluations(run)}
         if not sizes:
             raise ValueError(f"run {run.folder} has not been evaluated: liere eval {run.folder}")
         found.append(sizes)
@@ -160,9 +161,14 @@ def _row(name: str, group: list[Run], sizes: list[int]) -> dict[str, Any]:
         "examples_to_target": statistics.median(reached) if reached else None,
         "seeds_at_target": len(reached),
         "evaluations": [_evaluation(group, size) for size in sizes],
-        "paper": {str(size): value for size, value in paper.get("accuracy", {}).items() if size in sizes} or None,
-        "paper_label": paper.get("label"),
+        "paper": {str(size): paper[f"{size} px"].value for size in sizes if f"{size} px" in paper} or None,
+        "paper_label": LABELS.get(config.model.encoding) if paper else None,
     }
+
+
+def plain_evaluations(run: Run) -> list[dict[str, Any]]:
+    """Return what was found with the final weights where nothing but the size was other than in training."""
+    return [record for record in run.evaluations("final") if Condition.of(record).is_plain]
 
 
 def examples_to_target(run: Run) -> int | None:
@@ -198,7 +204,7 @@ def _pairs(groups: dict[str, list[Run]], sizes: list[int]) -> list[dict[str, Any
 
 
 def _predictions(run: Run, size: int) -> Predictions:
-    (record,) = (record for record in run.evaluations("final") if record["size"] == size)
+    (record,) = (record for record in plain_evaluations(run) if record["size"] == size)
     return Predictions.read(run.folder / record["predictions"])
 
 

@@ -15,7 +15,7 @@ from liere.training.images import to_float
 from liere.training.model import load_model
 from liere.training.runs import Run
 
-__all__ = ["make_pictures", "png"]
+__all__ = ["attention_of", "make_pictures", "png"]
 
 SAMPLES = 4
 EXAMPLE = 0  # of the test split, whose attention is shown
@@ -38,7 +38,7 @@ def make_pictures(runs: Sequence[Run], sizes: Sequence[int]) -> Pictures:
     for name, run in zip(encoding_names([run.config for run in runs]), runs, strict=True):
         firsts.setdefault(name, run)
     attention = [
-        AttentionRow(name, size, _attention(run, size))
+        AttentionRow(name, size, attention_of(run, size))
         for name, run in firsts.items()
         if run.config.model.pool == "cls"
         for size in dict.fromkeys(sizes)
@@ -55,7 +55,8 @@ def png(image: Tensor) -> bytes:
     return file.getvalue()
 
 
-def _attention(run: Run, size: int) -> list[bytes]:
+def attention_of(run: Run, size: int) -> list[bytes]:
+    """Return a run's attention maps over a test example, a PNG file a layer."""
     data, model = run.config.data.load("test", size=size), load_model(run.config, run.final_weights)
     images, _ = data.batch([EXAMPLE])
     mean, std = torch.tensor(data.facts.mean), torch.tensor(data.facts.std)

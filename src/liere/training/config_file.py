@@ -13,7 +13,7 @@ from liere.training.config import RunConfig, config_fields
 import yaml  # isort: skip
 from pydantic import ValidationError  # isort: skip
 
-__all__ = ["load_yaml", "parse_config", "read_config"]
+__all__ = ["explain", "load_yaml", "parse_config", "read_config"]
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
@@ -87,7 +87,7 @@ def parse_config(content: dict[str, Any], overrides: dict[str, str] | None = Non
     try:
         return RunConfig.model_validate(merged)
     except ValidationError as error:
-        raise ValueError((f"{source}: " if source else "") + _explain(error)) from None
+        raise ValueError((f"{source}: " if source else "") + explain(error)) from None
 
 
 def _value(name: str, word: str) -> Any:
@@ -97,7 +97,7 @@ def _value(name: str, word: str) -> Any:
         raise ValueError(f"--{name} {word!r} is not a value: quote it, or see docs/training.md") from None
 
 
-def _explain(error: ValidationError) -> str:
+def explain(error: ValidationError) -> str:
     """Say in one line what is wrong with the first wrong field."""
     first = error.errors()[0]
     known = [name for name, _ in config_fields()]

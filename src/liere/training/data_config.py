@@ -103,7 +103,7 @@ class DataConfig(Section):
     @property
     def side(self) -> int:
         """Side of the training images, px: the last axis, of arrays."""
-        return self.facts.image_size[-1]
+        return self.size or self.default_size() or self.facts.image_size[-1]
 
     @cached_property
     def facts(self) -> DataFacts:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["SPLITS", "find_facts", "load_split"]
 
 SPLITS = ("train", "val", "test")
+KNOWN_CLASSES = {"imagenet": 1000, "ucf101": 101}
 
 
 def find_facts(config: DataConfig) -> DataFacts:
@@ -33,7 +34,18 @@ def find_facts(config: DataConfig) -> DataFacts:
 
         facts = CIFAR_FACTS[config.name]
         return replace(facts, image_size=(config.size or 32,) * 2)
-    raise NotImplementedError(config.name)
+    if config.name == "npz":
+        from liere.data.npz import read_npz
+
+        arrays = read_npz(config.path, config.seed)
+        return replace(arrays.facts, image_size=arrays.size_at(config.size))
+    from liere.training.decoded_data import find_decoded_facts
+
+    if config.name in KNOWN_CLASSES and not config.path.exists():  # enough to say what it would cost
+        size = (config.size or config.default_size() or 0,) * 2
+        shape = (config.frames, *size) if config.name == "ucf101" else size
+        return DataFacts(tuple(map(str, range(KNOWN_CLASSES[config.name]))), 3, shape, (0.5,) * 3, (0.5,) * 3)
+    return find_decoded_facts(config)
 
 
 def load_split(config: DataConfig, split: str, *, size: int | None, length: int | None) -> ExampleSet:
@@ -66,6 +78,26 @@ def _load_cifar(config: DataConfig, split: str, size: int | None, length: int | 
     return ArrayData(images[chosen], labels[chosen], facts, _augmentation(config) if split == "train" else None)
 
 
+def _load_npz(config: DataConfig, split: str, size: int | None, length: int | None) -> ExampleSet:
+    from liere.data.npz import read_npz
+
+    arrays = read_npz(config.path, config.seed)
+    if config.rand_augment is not None:
+        arrays.check_rand_augment()
+    images, labels = arrays.part(split, holdout=config.holdout)
+    chosen = choose_examples(config, split, labels, length)
+    if len(chosen) < len(labels):  # otherwise all of them, in order: no copy
+        images, labels = images[chosen], labels[chosen]
+    facts = replace(arrays.facts, image_size=arrays.size_at(size))
+    return ArrayData(images, labels, facts, _augmentation(config) if split == "train" else None)
+
+
+def _load_decoded(config: DataConfig, split: str, size: int | None, length: int | None) -> ExampleSet:
+    from liere.training.decoded_data import load_decoded
+
+    return load_decoded(config, split, size, length)
+
+
 def choose_examples(config: DataConfig, split: str, labels: Tensor, length: int | None) -> Tensor:
     """Return which examples of the files of a split belong to it.
 
@@ -93,4 +125,9 @@ LOADERS: dict[str, Callable[[DataConfig, str, int | None, int | None], ExampleSe
     "spatial": _load_spatial,
     "cifar10": _load_cifar,
     "cifar100": _load_cifar,
+    "images": _load_decoded,
+    "imagenet": _load_decoded,
+    "videos": _load_decoded,
+    "ucf101": _load_decoded,
+    "npz": _load_npz,
 }

@@ -93,7 +93,7 @@ class Run:
             ) from None
 
     def evaluations(self, weights: str | None = None) -> list[dict[str, Any]]:
-        """Return what evaluations found so far, size by size; of `"final"` or `"best"` weights only, if asked for."""
+        """Return what evaluations found so far; of `"final"` or `"best"` weights only, if asked for."""
         try:
             records = json.loads(self.evaluation_file.read_text(encoding="utf-8"))
             return [record for record in records if weights in (None, record["weights"])]

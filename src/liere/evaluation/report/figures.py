@@ -13,7 +13,16 @@ from liere.evaluation.report.names import colours_of, plain_label
 from liere.evaluation.report.pictures import AttentionRow
 from liere.evaluation.report.tables import evaluation_at
 
-__all__ = ["Drawing", "draw_attention", "draw_curves", "draw_overview", "draw_resolution"]
+__all__ = [
+    "CELL",
+    "Drawing",
+    "draw_attention",
+    "draw_curves",
+    "draw_overview",
+    "draw_resolution",
+    "figure_png",
+    "label_ends",
+]
 
 CELL = (4.6, 3.4)  # inches; at 72 units an inch, about the width of a phone, so that text is legible on one
 MARKERS = "osD^vPX"
@@ -60,7 +69,7 @@ def draw_overview(comparison: dict[str, Any]) -> bytes | None:
         figure.get_layout_engine().set(wspace=0.06)
         for ax, panel in zip(axes[0], panels, strict=True):
             panel(ax, comparison)
-        return _png(figure)
+        return figure_png(figure)
 
 
 def draw_attention(rows: Sequence[AttentionRow]) -> bytes:
@@ -78,7 +87,7 @@ def draw_attention(rows: Sequence[AttentionRow]) -> bytes:
             line[0].text(s=_short(row.encoding), parse_math=False, **where)
         for number, ax in enumerate(axes[0], start=1):
             ax.set_title(f"layer {number}", fontsize=9, color=MUTED)
-        return _png(figure)
+        return figure_png(figure)
 
 
 def _has_curves(comparison: dict[str, Any]) -> bool:
@@ -92,7 +101,7 @@ def _has_evaluations(comparison: dict[str, Any]) -> bool:
 def _draw(panel: Callable[[Any, dict[str, Any]], None], comparison: dict[str, Any], name: str, alt: str) -> Drawing:
     with sheet(1, 1, cell=CELL) as (figure, axes):
         panel(axes[0, 0], comparison)
-        return Drawing(_png(figure), inline_svg(figure, name, alt), alt)
+        return Drawing(figure_png(figure), inline_svg(figure, name, alt), alt)
 
 
 def _curves(ax: Any, comparison: dict[str, Any]) -> None:
@@ -115,7 +124,7 @@ def _curves(ax: Any, comparison: dict[str, Any]) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     ax.set_xlim(left=0)
-    _label_ends(ax, ends, colours)
+    label_ends(ax, ends, colours)
 
 
 def _resolution(ax: Any, comparison: dict[str, Any]) -> None:
@@ -141,7 +150,7 @@ def _resolution(ax: Any, comparison: dict[str, Any]) -> None:
         ends[name] = (x[-1], y[-1])
     _dress(ax, "Accuracy, %, with 95 % intervals", "image size, px")
     ax.set_xticks(sizes, [f"{size}\n(training)" if size == train else str(size) for size in sizes])
-    _label_ends(ax, ends, colours)
+    label_ends(ax, ends, colours)
 
 
 def _dress(ax: Any, title: str, below: str) -> None:
@@ -156,7 +165,7 @@ def _dress(ax: Any, title: str, below: str) -> None:
     ax.spines["left"].set_visible(False)
 
 
-def _label_ends(ax: Any, ends: dict[str, tuple[float, float]], colours: dict[str, str]) -> None:
+def label_ends(ax: Any, ends: dict[str, tuple[float, float]], colours: dict[str, str]) -> None:
     """Name every line at its end, with names moved apart where lines end at about the same height."""
     low, high = ax.get_ylim()
     names = sorted(ends, key=lambda name: ends[name][1])
@@ -208,7 +217,8 @@ def _short(name: str) -> str:
     return label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
 
 
-def _png(figure: Any) -> bytes:
+def figure_png(figure: Any) -> bytes:
+    """Return a figure as a PNG file, on white."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150, facecolor="white")
     return buffer.getvalue()

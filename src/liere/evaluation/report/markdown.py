@@ -14,7 +14,7 @@ from liere.evaluation.report.outline import outline
 from liere.evaluation.report.pictures import Pictures, Sample
 from liere.evaluation.report.tables import SIGNIFICANT, pair_tables, result_table, run_table, seed_table
 
-__all__ = ["render_markdown"]
+__all__ = ["escape", "fenced", "file_name", "folded", "markdown_table", "render_markdown"]
 
 SAMPLES_A_LINE = 4
 
@@ -35,17 +35,17 @@ def render_markdown(
         f"**{escape(finding(comparison))}**",
         escape(comparison["description"]),
         "; ".join(f"{name}: {escape(value)}" for name, value in circumstances(comparison).items()),
-        *_table(result_table(comparison)),
+        *markdown_table(result_table(comparison)),
         *_figures(drawings, name),
         *_samples(pictures.samples, name),
         *_attention(pictures, name),
         *_pairs(comparison),
         *_seeds(comparison),
         "## How it was made",
-        _fenced("bash", comparison["command"]),
+        fenced("bash", comparison["command"]),
         f"On {escape(comparison['date'][:10])}. "
         + "; ".join(f"{escape(name)}: {escape(value)}" for name, value in machine_facts(comparison).items()),
-        _folded("Configuration", _fenced("yaml", outline(comparison["config"]))),
+        folded("Configuration", fenced("yaml", outline(comparison["config"]))),
         f"All numbers: [{name}.json]({name}.json).",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -61,7 +61,9 @@ def escape(text: str) -> str:
     return re.sub(r"([\\`*\[\]<>|#&~$]|(?<!\w)_|_(?!\w))", r"\\\1", " ".join(text.split()))
 
 
-def _table(table: Table) -> list[str]:
+def markdown_table(table: Table) -> list[str]:
+    """Return a table and its notes, in parts to be set apart; nothing of a table without rows."""
+
     def line(cells: Sequence[str]) -> str:
         return f"| {' | '.join(cells)} |"
 
@@ -126,20 +128,21 @@ def _pairs(comparison: dict[str, Any]) -> list[str]:
         return []
     parts = ["## Pairs", escape(f"{comparison['pairs_note']} Bold: p < {SIGNIFICANT:g}.")]
     for table in tables.values():
-        parts += [f"{table.title}:", *_table(table)]
+        parts += [f"{table.title}:", *markdown_table(table)]
     return parts
 
 
 def _seeds(comparison: dict[str, Any]) -> list[str]:
     tables = [table for table in (seed_table(comparison), run_table(comparison)) if table.rows]
-    return [_folded(table.title, "\n\n".join(_table(table))) for table in tables]
+    return [folded(table.title, "\n\n".join(markdown_table(table))) for table in tables]
 
 
-def _folded(summary: str, body: str) -> str:
+def folded(summary: str, body: str) -> str:
+    """Return text that is shown when it is asked for."""
     return f"<details>\n<summary>{summary}</summary>\n\n{body}\n\n</details>"
 
 
-def _fenced(language: str, text: str) -> str:
+def fenced(language: str, text: str) -> str:
     """Return a block of code, with a fence longer than any in it."""
     fence = "`" * max([3, *(1 + len(ticks) for ticks in re.findall("`+", text))])
     return f"{fence}{language}\n{text}\n{fence}"

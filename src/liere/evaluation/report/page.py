@@ -7,7 +7,7 @@ from base64 import b64encode
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from liere.evaluation.report.cells import Table
@@ -19,7 +19,7 @@ from liere.evaluation.report.outline import outline
 from liere.evaluation.report.pictures import Pictures
 from liere.evaluation.report.tables import SIGNIFICANT, pair_tables, result_table, run_table, seed_table
 
-__all__ = ["render_page"]
+__all__ = ["page_template", "render_page"]
 
 
 def render_page(
@@ -33,23 +33,7 @@ def render_page(
         drawings: Figures by their captions, in the order to show.
         name: What the report's files are called.
     """
-    environment = Environment(
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {
-        "data_uri": _data_uri,
-        "label": plain_label,
-        "markup": Markup,
-        "outline": outline,
-        "unbroken": _unbroken,
-    }
-    environment.globals["column_groups"] = _column_groups
-    template = environment.from_string(files(__package__).joinpath("page.html.j2").read_text(encoding="utf-8"))
-    return template.render(
+    return page_template("page.html.j2").render(
         comparison=comparison,
         finding=finding(comparison),
         circumstances=circumstances(comparison),
@@ -65,6 +49,31 @@ def render_page(
         colours=colours_of(comparison),
         name=name,
     )
+
+
+def page_template(name: str) -> Template:
+    """Return one of the templates beside this file, with the filters and the style that all pages share."""
+    environment = Environment(
+        loader=FunctionLoader(_text),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "data_uri": _data_uri,
+        "label": plain_label,
+        "markup": Markup,
+        "outline": outline,
+        "unbroken": _unbroken,
+    }
+    environment.globals |= {"column_groups": _column_groups, "style": Markup(_text("style.css"))}
+    return environment.get_template(name)
+
+
+def _text(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _data_uri(png: bytes) -> str:

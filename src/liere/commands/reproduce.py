@@ -1,0 +1,222 @@
+"""`liere reproduce`: the tables and figures of the paper."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from liere.commands.arguments import positive_number
+from liere.commands.compare import ProgressLine, run_state
+from liere.commands.fields import add_fields, given_fields
+from liere.commands.output import say, table, warn
+
+if TYPE_CHECKING:
+    from liere.reproduce.catalogue import Entry
+    from liere.reproduce.reproduce import Reproduction
+    from liere.training.runs import Run
+
+__all__ = ["HELP", "add_arguments", "run"]
+
+HELP = "make a table or figure of the paper, with the paper's numbers beside ours"
+SCALES = ("small", "paper")
+GPU_SPEED = 1e14  # operations a second, for the cost in days of a GPU
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    parser.usage = (
+        "liere reproduce (list | all | NAME) [--scale small|paper] [--only DATA] [--out DIR] [--jobs N] [--smoke] "
+        "[--own] [--dry-run] [--configs DIR] [--export DIR] [--SECTION.FIELD X ...]"
+    )
+    parser.add_argument("name", metavar="NAME", help="a table or figure, as `liere reproduce list` names them, or all")
+    parser.add_argument("--scale", choices=SCALES, default="small", help="which experiments (default: small)")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="DATA", help="this data set only; may be given several times"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="folder of runs and results; what is finished there is not run again (default: ./liere-reproduce/<scale>)",
+    )
+    parser.add_argument("--jobs", type=positive_number, metavar="N", help="processes (default: one a GPU, or a core)")
+    parser.add_argument(
+        "--smoke", action="store_true", help="a rehearsal: everything is run, with tiny models and a few examples"
+    )
+    parser.add_argument(
+        "--own", action="store_true", help="make all runs here: do not use those that are kept with the project"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say which runs are missing and what they cost, and stop"
+    )
+    parser.add_argument(
+        "--configs", type=Path, metavar="DIR", help="write the configuration of every run there, and stop"
+    )
+    parser.add_argument("--export", type=Path, metavar="DIR", help="copy results and runs there, without weights")
+    add_fields(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """List, or reproduce."""
+    fields = given_fields(args)
+    for name in ("model.encoding", "training.seed", "model.options"):
+        if name in fields:
+            raise ValueError(f"--{name} is what the experiments vary: copy one of experiments/tables to change it")
+    from liere.reproduce.catalogue import CATALOGUE, find_entry
+
+    if args.name == "list":
+        _list()
+        return
+    for name in CATALOGUE if args.name == "all" else (args.name,):
+        _reproduce(find_entry(name), args, fields)
+
+
+def _list() -> None:
+    from liere.reproduce.catalogue import CATALOGUE
+
+    rows = [[entry.name, entry.paper, *(_cost(entry, scale) for scale in SCALES)] for entry in CATALOGUE.values()]
+    for line in table(["name", "in the paper", "small scale", "paper scale"], rows, left=4):
+        say(line)
+    say()
+    say("Cost: runs, floating-point operations, and time on the cores here or on a GPU of 100 T operations a second.")
+    say("Runs of the same recipe are shared by all tables. Make one with: liere reproduce NAME --scale small")
+
+
+def _cost(entry: Entry, scale: str) -> str:
+    from liere.reproduce.plan import unique_runs
+    from liere.reproduce.reproduce import prepare
+    from liere.training.cost import duration, estimate_seconds, scaled
+
+    if not entry.experiment:
+        return "no runs"
+    runs = list(unique_runs(prepare(entry, scale, {}, places=[Path()]).wanted))
+    try:
+        operations = sum(run.operations for run in runs)
+    except FileNotFoundError:
+        missing = {run.config.data.path for run in runs if not run.config.data.path.exists()}
+        return f"{len(runs)} runs; needs {', '.join(sorted(map(str, missing)))} to tell"
+    seconds = estimate_seconds(operations) if scale == "small" else operations / GPU_SPEED
+    return f"{len(runs)} runs, {scaled(operations)}, {duration(seconds)}"
+
+
+def _reproduce(entry: Entry, args: argparse.Namespace, fields: dict[str, str]) -> None:
+    from liere.files import prepare_folder
+    from liere.reproduce.reproduce import committed_runs, prepare
+
+    folder = args.out or Path("liere-reproduce") / (f"{args.scale}-smoke" if args.smoke else args.scale)
+    reproduction = None
+    if entry.experiment:
+        committed = None if args.own or args.smoke else committed_runs(args.scale)
+        places = [folder / "runs", *([committed] if committed else [])]
+        reproduction = prepare(entry, args.scale, fields, places=places, only=args.only, smoke=args.smoke)
+        if args.configs is not None:
+            _write_configs(reproduction, args.configs)
+            return
+        if args.dry_run:
+            _say_missing(reproduction)
+            return
+        _run_missing(reproduction, args.jobs)
+    elif args.dry_run or args.configs is not None:
+        say(f"{entry.name}: needs no runs")
+        return
+    prepare_folder(folder, "--out")
+    _show(entry, reproduction, folder, args)
+
+
+def _run_missing(reproduction: Reproduction, jobs: int | None) -> None:
+    """Make what is missing, and tell how it goes.
+
+    Raises:
+        RuntimeError: If some runs failed.
+    """
+    from liere.evaluation.figures import require_matplotlib
+
+    require_matplotlib()
+    missing = _say_missing(reproduction)
+    if not missing:
+        return
+    reproduction.check()
+    line, done, failures = ProgressLine(), list[str](), list[str]()
+
+    def note_end(run: Run) -> None:
+        line.clear()
+        done.append(run.folder.name)
+        best = max((record["accuracy"]["value"] for record in run.evaluations("final")), default=0.0)
+        say(f"{len(done)} of {missing}: {run.folder.name}, {100 * best:.1f} % right, {run.result()['seconds']:.0f} s")
+
+    def note_failure(text: str) -> None:
+        line.clear()
+        warn(text)
+        failures.append(text)
+
+    def watch(running: list[Run]) -> None:
+        line.show(f"{len(done)} of {missing} done; " + "; ".join(map(run_state, running)))
+
+    try:
+        reproduction.run(slots=jobs, watch=watch, ended=note_end, failed=note_failure)
+    except KeyboardInterrupt:
+        line.clear()
+        say("stopped; what is finished is kept: run the same command again to go on")
+        sys.exit(130)
+    line.clear()
+    if failures:
+        raise RuntimeError(f"{len(failures)} of {missing} runs failed: {'; '.join(failures)}")
+
+
+def _say_missing(reproduction: Reproduction) -> int:
+    from liere.reproduce.plan import unique_runs
+    from liere.training.cost import duration, estimate_seconds, scaled
+
+    missing, total = reproduction.missing(), len(list(unique_runs(reproduction.wanted)))
+    say(f"{reproduction.entry.name}: {total - len(missing)} of {total} runs are finished")
+    if missing:
+        operations = sum(run.operations for run in missing)
+        hint = f"about {duration(estimate_seconds(operations))} on the cores of this machine"
+        say(
+            f"{reproduction.entry.name}: {len(missing)} to make, {scaled(operations)} floating-point operations, {hint}"
+        )
+    return len(missing)
+
+
+def _write_configs(reproduction: Reproduction, folder: Path) -> None:
+    from liere.files import prepare_folder, write_atomically
+    from liere.reproduce.plan import unique_runs
+
+    prepare_folder(folder, "--configs")
+    runs = list(unique_runs(reproduction.wanted))
+    for planned in runs:
+        write_atomically(folder / f"{planned.folder.name}.yaml", planned.config.to_yaml())
+    say(f"wrote {len(runs)} configurations to {folder}: train one with liere train --config FILE")
+
+
+def _show(entry: Entry, reproduction: Reproduction | None, folder: Path, args: argparse.Namespace) -> None:
+    """Print the table and the verdicts, and write the files."""
+    from liere.reproduce.export import export_run
+    from liere.reproduce.report import write_outcome
+
+    results = reproduction.results() if reproduction else None
+    outcome = entry.build(results) if results else entry.build()
+    title = reproduction.experiment.title if reproduction else entry.paper.partition(": ")[2].capitalize()
+    if reproduction and reproduction.experiment.note:
+        outcome.notes.insert(0, reproduction.experiment.note)
+    scale = f"{args.scale} scale, a rehearsal" if args.smoke else args.scale
+    command = "liere " + shlex.join(word for word in sys.argv[1:] if word != "--export" and word != str(args.export))
+    for one in outcome.tables:
+        say()
+        say(one.title)
+        for line in table(one.header, one.texts, left=one.heads):
+            say(line)
+    say()
+    for note in outcome.notes:
+        say(note)
+    for claim in outcome.claims:
+        say(str(claim))
+    for target in (folder, *([args.export] if args.export else [])):
+        page = write_outcome(entry, outcome, results, target, title=title, scale=scale, command=command)
+        if results and target == args.export:
+            for one_run in results.all_runs():
+                export_run(one_run, target / "runs" / one_run.folder.name)
+        say(f"report: {page}")

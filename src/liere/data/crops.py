@@ -1,0 +1,92 @@
+"""Which part of a picture a model sees: random ones in training, the middle in tests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from liere.data.counter_random import random_words
+from liere.shapes import UInt8
+
+__all__ = ["Box", "crop_middle", "crop_resize", "draw_box", "to_tensor", "uniform_numbers"]
+
+Box = tuple[int, int, int, int]
+"""Left, upper, right and lower edge, px."""
+
+RATIOS = (3 / 4, 4 / 3)
+ATTEMPTS = 10
+BOX_DRAWS = 4 * ATTEMPTS
+MARGIN = 256 / 224  # the shorter side, as a multiple of the crop
+
+
+def uniform_numbers(word: int, count: int) -> list[float]:
+    """Return numbers in [0, 1) that a random word decides.
+
+    Example:
+        >>> all(0 <= number < 1 for number in uniform_numbers(7, 100))
+        True
+    """
+    words = random_words(torch.tensor([word]), count)[0]
+    return ((words >> 11) & ((1 << 53) - 1)).double().mul(2.0**-53).tolist()
+
+
+def draw_box(width: int, height: int, numbers: Sequence[float], min_area: float = 0.08) -> Box:
+    """Draw a part of a picture as torchvision's `RandomResizedCrop` does.
+
+    Its share of the area is between `min_area` and 1, its aspect ratio between 3/4 and 4/3. Where ten attempts find
+    none that fits, it is the middle, as much of it as has such a ratio.
+
+    Args:
+        width: Of the picture.
+        height: Of the picture.
+        numbers: 40 random numbers in [0, 1).
+        min_area: Least share of the area.
+
+    Example:
+        >>> draw_box(100, 50, [0.5] * 40, min_area=1.0)
+        (16, 0, 83, 50)
+    """
+    for area, ratio, left, top in zip(*[iter(numbers[:BOX_DRAWS])] * 4, strict=True):
+        pixels = width * height * (min_area + (1 - min_area) * area)
+        aspect = math.exp(math.log(RATIOS[0]) + (math.log(RATIOS[1]) - math.log(RATIOS[0])) * ratio)
+        w, h = round(math.sqrt(pixels * aspect)), round(math.sqrt(pixels / aspect))
+        if 0 < w <= width and 0 < h <= height:
+            x, y = int(left * (width - w + 1)), int(top * (height - h + 1))
+            return x, y, x + w, y + h
+    w = min(width, max(round(height * RATIOS[1]), 1))
+    h = min(height, max(round(width / RATIOS[0]), 1))
+    x, y = (width - w) // 2, (height - h) // 2
+    return x, y, x + w, y + h
+
+
+def crop_resize(picture: Image.Image, box: Box, size: int, *, mirrored: bool = False) -> Image.Image:
+    """Return a part of a picture as a square of this side, mirrored left to right if asked for."""
+    part = picture.crop(box).resize((size, size), Image.Resampling.BILINEAR)
+    return part.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirrored else part
+
+
+def crop_middle(picture: Image.Image, size: int) -> Image.Image:
+    """Return the middle: the shorter side becomes 256/224 of the size, and the square in the middle is taken.
+
+    Example:
+        >>> crop_middle(Image.new("RGB", (640, 480)), 224).size
+        (224, 224)
+    """
+    short = round(size * MARGIN)
+    width, height = picture.size
+    if width <= height:
+        width, height = short, int(short * height / width)
+    else:
+        width, height = int(short * width / height), short
+    x, y = round((width - size) / 2), round((height - size) / 2)
+    return picture.resize((width, height), Image.Resampling.BILINEAR).crop((x, y, x + size, y + size))
+
+
+def to_tensor(picture: Image.Image) -> UInt8[Tensor, "3 height width"]:
+    """Return an RGB picture as a tensor."""
+    return torch.from_numpy(np.array(picture)).permute(2, 0, 1).contiguous()

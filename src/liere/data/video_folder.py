@@ -1,0 +1,105 @@
+"""Videos in files: a folder a class, or a list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from liere.data.crops import BOX_DRAWS, crop_middle, crop_resize, draw_box, to_tensor, uniform_numbers
+from liere.data.decoding import DecodedFiles
+from liere.data.examples import DataFacts
+from liere.data.file_table import FileTable
+from liere.data.video_frames import import_av, read_frames
+from liere.shapes import UInt8
+
+__all__ = ["VIDEO_SUFFIXES", "VideoFiles", "spread_clips"]
+
+VIDEO_SUFFIXES = (".avi", ".mp4", ".mkv", ".webm", ".mov")
+
+
+class VideoFiles(DecodedFiles):
+    """Clips of videos in files.
+
+    A training example is a clip that begins anywhere; the same random part of each of its frames is taken, resized and
+    mirrored. A test example is several clips, evenly spread over the video, or the one in its middle; of each frame the
+    middle is taken. Where a video is shorter than a clip, its last frame is repeated.
+
+    Args:
+        files: The files.
+        facts: Of the data set; `image_size` is the number of frames of a clip and twice their side.
+        frame_stride: From one frame of a clip to the next.
+        test_clips: Clips of a test example: of more than one, examples are `[clips, 3, frames, size, size]`.
+        min_area: Least share of a frame that a random part takes.
+        flip: Whether every other training clip is mirrored.
+        max_unreadable: How many files may be left out.
+
+    Raises:
+        ImportError: If PyAV is not installed.
+    """
+
+    def __init__(
+        self,
+        files: FileTable,
+        facts: DataFacts,
+        *,
+        frame_stride: int = 4,
+        test_clips: int = 5,
+        min_area: float = 0.08,
+        flip: bool = False,
+        max_unreadable: int = 10,
+    ) -> None:
+        super().__init__(files, facts, max_unreadable=max_unreadable)
+        import_av()
+        self.frame_stride, self.test_clips, self.min_area, self.flip = frame_stride, test_clips, min_area, flip
+        self.frames = facts.image_size[0]
+        self.span = (self.frames - 1) * frame_stride + 1
+
+    def decode(self, path: Path, word: int | None) -> UInt8[Tensor, "*clips 3 frames size size"]:
+        """Return a random clip if there is a random word, else the clips to test."""
+        size = self.facts.image_size[-1]
+        if word is None:
+            pictures = [crop_middle(frame, size) for frame in read_frames(path, self._spread, least=self.span)]
+            clips = _stack(pictures).unflatten(1, (self.test_clips, self.frames)).movedim(1, 0).contiguous()
+            return clips if self.test_clips > 1 else clips[0]
+        side, when, *numbers = uniform_numbers(word, 2 + BOX_DRAWS)
+
+        def anywhere(count: int) -> list[int]:
+            return self._clip(int(when * max(count - self.span + 1, 1)), count)
+
+        frames = read_frames(path, anywhere, least=self.span)
+        box = draw_box(*frames[0].size, numbers, self.min_area)
+        mirrored = self.flip and side < 0.5
+        return _stack([crop_resize(frame, box, size, mirrored=mirrored) for frame in frames])
+
+    def _clip(self, start: int, count: int) -> list[int]:
+        return [min(start + step * self.frame_stride, count - 1) for step in range(self.frames)]
+
+    def _spread(self, count: int) -> list[int]:
+        starts = spread_clips(count, self.span, self.test_clips)
+        return [number for start in starts for number in self._clip(start, count)]
+
+
+def spread_clips(count: int, span: int, clips: int) -> list[int]:
+    """Return where clips begin that are evenly spread over a video: the first at its start, the last at its end.
+
+    A single one is in the middle.
+
+    Args:
+        count: Frames of the video.
+        span: Frames from the first to the last of a clip.
+        clips: How many clips.
+
+    Example:
+        >>> spread_clips(100, 20, 5), spread_clips(100, 20, 1), spread_clips(10, 20, 2)
+        ([0, 20, 40, 60, 80], [40], [0, 0])
+    """
+    room = max(count - span, 0)
+    return [room // 2] if clips == 1 else [clip * room // (clips - 1) for clip in range(clips)]
+
+
+def _stack(pictures: Sequence[Image.Image]) -> UInt8[Tensor, "3 frames height width"]:
+    return torch.stack([to_tensor(picture) for picture in pictures], dim=1)

@@ -1,0 +1,167 @@
+"""Some frames of a video, by number, whatever its header says and however it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from liere.data.decoding import UnreadableError
+
+__all__ = ["import_av", "read_frames"]
+
+SHARE_OF_WHOLE = 0.9
+"""A video that has so much of the frames that it should have, at least, is taken for whole."""
+
+
+def import_av() -> Any:
+    """Return PyAV.
+
+    Raises:
+        ImportError: If it is not installed, with what to do about it.
+    """
+    try:
+        import av
+    except ImportError:
+        raise ImportError("videos need PyAV: pip install 'liere[video]'") from None
+    return av
+
+
+def read_frames(path: Path, choose: Callable[[int], Sequence[int]], *, least: int = 1) -> list[Image.Image]:
+    """Return frames of a video, in 8-bit RGB.
+
+    Frames are counted in the file; its header is not trusted. Only what is needed is decoded: from the key frame
+    before a wanted frame to the frame itself. Where that does not find them all, the video is decoded from its start,
+    and `choose` is asked again, with the number of frames that could be decoded.
+
+    Args:
+        path: The video.
+        choose: Takes the number of frames there are, at least 1, and returns the numbers of those to return.
+        least: A video that is cut off must have so many frames; one that is whole may be shorter.
+
+    Raises:
+        UnreadableError: If the file is no video, has no frames, or is cut off and has too few.
+    """
+    content = _scan(path)
+    _check(content.count, content.announced, least)
+    wanted = choose(content.count)
+    found = _decode(path, content, set(wanted))
+    if len(found) < len(set(wanted)):
+        count = sum(1 for _ in _frames(path))
+        _check(count, max(content.announced, content.count), least)
+        wanted = choose(count)
+        keep = set(wanted)
+        found = {number: frame.to_image() for number, frame in enumerate(_frames(path)) if number in keep}
+    return [found[number] for number in wanted]
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What a video is made of.
+
+    Attributes:
+        times: When the frame of each packet is shown, packets in order of the file; None where the file does not tell.
+        keys: Which packets can be decoded without those before.
+        announced: Number of frames by the header, 0 if it does not tell.
+    """
+
+    times: list[int | None]
+    keys: list[bool]
+    announced: int
+
+    @property
+    def count(self) -> int:
+        return len(self.times)
+
+    def order(self) -> dict[int, int] | None:
+        """Return the number of the frame that is shown at each time; None where times do not tell frames apart."""
+        times = sorted(time for time in self.times if time is not None)
+        return {time: number for number, time in enumerate(times)} if len(set(times)) == self.count else None
+
+
+def _check(count: int, announced: int, least: int) -> None:
+    if count == 0:
+        raise UnreadableError("it has no frame that can be decoded")
+    if count < least and count < SHARE_OF_WHOLE * announced:
+        raise UnreadableError(f"it ends after {count} of {announced} frames, and a clip takes {least}")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
+    """Open a video, with any error of the decoder as `UnreadableError`."""
+    av = import_av()
+    try:
+        with av.open(str(path)) as container:
+            if not container.streams.video:
+                raise UnreadableError("it has no video stream")
+            stream = container.streams.video[0]
+            stream.codec_context.thread_count = 1  # there are worker processes to use more cores
+            yield container, stream
+    except (av.FFmpegError, OSError, ValueError) as error:
+        raise UnreadableError(error) from None
+
+
+def _packets(container: Any, stream: Any) -> Iterator[Any]:
+    """Yield whole packets, up to where the file ends or breaks."""
+    av = import_av()
+    try:
+        for packet in container.demux(stream):
+            if packet.size and not packet.is_corrupt:
+                yield packet
+    except av.FFmpegError:
+        return
+
+
+def _scan(path: Path) -> _Content:
+    with _opened(path) as (container, stream):
+        packets = [(packet.pts, packet.is_keyframe) for packet in _packets(container, stream)]
+        return _Content([time for time, _ in packets], [is_key for _, is_key in packets], stream.frames)
+
+
+def _decode(path: Path, content: _Content, wanted: set[int]) -> dict[int, Image.Image]:
+    """Return the wanted frames by number, as many as are found without decoding all before."""
+    order = content.order()
+    if order is None:
+        return {}
+    needed = _needed_packets(content, order, wanted)
+    found = {}
+    for frame in _frames(path, needed):
+        number = order.get(frame.pts)
+        if number in wanted:
+            found[number] = frame.to_image()
+    return found
+
+
+def _needed_packets(content: _Content, order: dict[int, int], wanted: set[int]) -> set[int]:
+    """Return which packets to decode: from the last key frame that is shown before a wanted one to that one itself."""
+    numbers = [order[time] for time in content.times if time is not None]
+    places = {number: place for place, number in enumerate(numbers)}
+    keys = [place for place, is_key in enumerate(content.keys) if is_key]
+    needed: set[int] = set()
+    for number in wanted:
+        start = max((place for place in keys if numbers[place] <= number and place <= places[number]), default=0)
+        needed.update(range(start, places[number] + 1))
+    return needed
+
+
+def _frames(path: Path, needed: set[int] | None = None) -> Iterator[Any]:
+    """Yield the frames that packets hold, in the order in which they are shown; None for all packets.
+
+    Packets that cannot be decoded are passed over.
+    """
+    av = import_av()
+    with _opened(path) as (container, stream):
+        last = None if needed is None else max(needed)
+        for place, packet in enumerate(_packets(container, stream)):
+            if needed is None or place in needed:
+                try:
+                    yield from stream.codec_context.decode(packet)
+                except av.FFmpegError:
+                    continue
+            if place == last:
+                break
+        yield from stream.codec_context.decode(None)

@@ -1,0 +1,157 @@
+"""How much training it takes to reach what a baseline reaches in the end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from liere.errors import suggest
+
+__all__ = ["ComputeSaving", "compute_savings", "examples_to_reach", "mean_curve", "monotone"]
+
+Curve = Sequence[Mapping[str, float]]
+
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class ComputeSaving:
+    """What a method needs to reach the baseline's final accuracy; None where it never does.
+
+    Attributes:
+        target: The baseline's final accuracy.
+        examples: Training examples until then.
+        operations: Examples times the cost of one.
+        fewer_examples: How many times as many examples the baseline needs; above 1, the method saves some.
+        fewer_operations: How many times as many operations the baseline needs.
+    """
+
+    target: float
+    examples: float | None
+    operations: float | None
+    fewer_examples: float | None
+    fewer_operations: float | None
+
+
+def compute_savings(
+    curves: Mapping[str, Sequence[Curve]], cost: Mapping[str, float], baseline: str = "absolute"
+) -> dict[str, ComputeSaving]:
+    """Return, for each method, the training that reaches the baseline's final accuracy.
+
+    One rule for all: curves are averaged over seeds (`mean_curve`), and then made monotone (`monotone`). The target is
+    the end of the baseline's. A method reaches it where its curve, linear between validations, first is as high. The
+    baseline, too: where it rises no more, it is not charged for the examples after that, so its own ratio is 1.
+
+    Args:
+        curves: For each method, the learning curve of each seed: validations with their `examples` and `accuracy`.
+        cost: For each method, what training on one example costs, in any unit: operations, seconds.
+        baseline: The method to compare with.
+
+    Raises:
+        ValueError: If the baseline has no curve, or a method has no cost, or none above 0.
+
+    Example:
+        >>> rising = [{"examples": 100 * n, "accuracy": n / 10} for n in range(1, 9)]
+        >>> faster = [{"examples": 100 * n, "accuracy": n / 5} for n in range(1, 6)]
+        >>> found = compute_savings({"absolute": [rising], "liere8": [faster]}, {"absolute": 4.0, "liere8": 5.0})
+        >>> found["liere8"]
+        ComputeSaving(target=0.8, examples=400.0, operations=2000.0, fewer_examples=2.0, fewer_operations=1.6)
+    """
+    if baseline not in curves:
+        raise ValueError(f"baseline {baseline!r} has no curve: {suggest(baseline, curves)}")
+    for method in curves:
+        if not cost.get(method, 0) > 0:
+            raise ValueError(
+                f"cost of {method!r} must be above 0, got {cost.get(method)}: give the cost of one example"
+            )
+    means = {method: mean_curve(seeds) for method, seeds in curves.items()}
+    target = monotone([point["accuracy"] for point in means[baseline]])[-1]
+    reached = {method: examples_to_reach(curve, target) for method, curve in means.items()}
+    base = reached[baseline]
+    assert base is not None  # it ends there
+    return {
+        method: ComputeSaving(target, None, None, None, None)
+        if examples is None
+        else ComputeSaving(
+            target,
+            examples,
+            examples * cost[method],
+            base / examples,
+            base * cost[baseline] / (examples * cost[method]),
+        )
+        for method, examples in reached.items()
+    }
+
+
+def mean_curve(curves: Sequence[Curve]) -> list[dict[str, float]]:
+    """Return the mean accuracy over seeds, at the numbers of examples at which all seeds were validated.
+
+    A seed that stopped early ends the mean, too: the others alone would be another mean.
+
+    Raises:
+        ValueError: If there is no such number, or an accuracy is not a finite number.
+
+    Example:
+        >>> one = [{"examples": 10, "accuracy": 0.25}, {"examples": 20, "accuracy": 0.5}]
+        >>> mean_curve([one, [{"examples": 10, "accuracy": 0.75}]])
+        [{'examples': 10, 'accuracy': 0.5}]
+    """
+    by_examples = [{point["examples"]: point["accuracy"] for point in curve} for curve in curves]
+    common = sorted(set(by_examples[0]).intersection(*by_examples[1:])) if by_examples else []
+    if not common or common[0] <= 0:
+        raise ValueError(
+            f"{len(curves)} curves of {[len(curve) for curve in curves]} validations have none at the same number of "
+            "examples above 0: validate all seeds as often"
+        )
+    means = [
+        {"examples": examples, "accuracy": math.fsum(curve[examples] for curve in by_examples) / len(curves)}
+        for examples in common
+    ]
+    if not all(math.isfinite(point["accuracy"]) for point in means):
+        raise ValueError("a learning curve needs finite accuracies: some are infinite or not a number")
+    return means
+
+
+def monotone(values: Sequence[float]) -> list[float]:
+    """Return the nearest values, in squares, that never fall (isotonic regression): what falls back is averaged.
+
+    The best value so far would never fall either, but of noisy validations it is the luckiest: it is too high, the more
+    so the more often one validates, and reaches anything too early. Here one lucky validation is averaged with the
+    worse ones after it, and the end of a curve that rises no more is the mean of its last validations.
+
+    Example:
+        >>> monotone([0.25, 0.75, 0.25, 0.5, 1.0])
+        [0.25, 0.5, 0.5, 0.5, 1.0]
+    """
+    blocks: list[tuple[float, int]] = []  # sum and length of values that share a mean; means rise
+    for value in values:
+        total, count = value, 1
+        while blocks and blocks[-1][0] * count >= total * blocks[-1][1]:
+            more, length = blocks.pop()
+            total, count = total + more, count + length
+        blocks.append((total, count))
+    return [total / count for total, count in blocks for _ in range(count)]
+
+
+def examples_to_reach(curve: Curve, target: float) -> float | None:
+    """Return at how many examples a curve, made monotone and linear between validations, first is at a target.
+
+    Returns:
+        Examples; those of the first validation where it is at the target already, and None where it never is.
+
+    Example:
+        >>> curve = [{"examples": 100, "accuracy": 0.25}, {"examples": 200, "accuracy": 0.75}]
+        >>> examples_to_reach(curve, 0.5), examples_to_reach(curve, 0.1), examples_to_reach(curve, 0.8)
+        (150.0, 100.0, None)
+    """
+    heights = monotone([point["accuracy"] for point in curve])
+    place = next((place for place, height in enumerate(heights) if height >= target - ROUNDING), None)
+    if place is None:
+        return None
+    here = float(curve[place]["examples"])
+    if place == 0 or heights[place] <= target:
+        return here
+    before = curve[place - 1]["examples"]
+    share = (target - heights[place - 1]) / (heights[place] - heights[place - 1])
+    return before + share * (here - before)

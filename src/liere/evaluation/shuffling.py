@@ -1,0 +1,80 @@
+"""Images whose patches change places: how much does a model care where things are?"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from liere.data.counter_random import random_words
+from liere.shapes import Int
+from liere.vit import grid_shape
+
+__all__ = ["shuffle_frames", "shuffle_patches"]
+
+
+def shuffle_patches(images: Tensor, patch_size: tuple[int, ...], words: Int[Tensor, "batch"]) -> Tensor:
+    """Return images whose patches have changed places, each image's in an order of its own; patches stay as they are.
+
+    All orders are equally probable, the old one included. On three axes patches are blocks of space and time, and go
+    to any place of the grid. An image's order depends on its word and its grid alone, not on the batch.
+
+    Args:
+        images: `[batch, channels, *size]`, of any number of axes and any dtype.
+        patch_size: Of the model, one entry an axis.
+        words: A random word for each image.
+
+    Raises:
+        ValueError: If a patch does not divide its axis, or there are not as many words as images.
+
+    Example:
+        >>> shuffle_patches(torch.arange(8).view(1, 1, 2, 4), (2, 1), torch.tensor([5])).tolist()
+        [[[[1, 3, 2, 0], [5, 7, 6, 4]]]]
+    """
+    if words.shape != images.shape[:1]:
+        raise ValueError(f"words must be one for each of {len(images)} images, got shape {tuple(words.shape)}")
+    grid = grid_shape(tuple(images.shape[2:]), patch_size)
+    ndim = len(grid)
+    patches = images
+    for axis in reversed(range(ndim)):
+        patches = patches.unflatten(2 + axis, (grid[axis], patch_size[axis]))
+    # [batch, channels, rows, patch rows, columns, patch columns] -> [batch, rows, columns, channels, patch ...]
+    order = (0, *range(2, 2 + 2 * ndim, 2), 1, *range(3, 3 + 2 * ndim, 2))
+    patches = patches.permute(order).flatten(1, ndim)
+    sources = _orders(words, patches.shape[1]).to(images.device)
+    shuffled = patches[torch.arange(len(images), device=images.device)[:, None], sources]
+    back = [order.index(axis) for axis in range(len(order))]
+    return shuffled.unflatten(1, grid).permute(back).reshape(images.shape)
+
+
+def shuffle_frames(images: Tensor, patch_size: tuple[int, ...], words: Int[Tensor, "batch"]) -> Tensor:
+    """Return clips whose frames have changed places, `patch_size[0]` of them at a time; nothing moves within a frame.
+
+    A patch spans that many frames, and a model has no positions for the frames inside it. So groups of frames that make
+    up patches move as a whole: each token sees what it saw before, only its time has changed. Single frames, which
+    would change what is inside patches, too, move with `patch_size=(1, ...)`.
+
+    Args:
+        images: `[batch, channels, time, rows, columns]`, of any dtype; depth may stand for time.
+        patch_size: Of the model, one entry an axis.
+        words: A random word for each clip.
+
+    Raises:
+        ValueError: If there are not three axes, a patch does not divide its axis, or there are not as many words as
+            clips.
+
+    Example:
+        >>> shuffle_frames(torch.arange(6).view(1, 1, 6, 1, 1), (2, 1, 1), torch.tensor([5])).flatten().tolist()
+        [2, 3, 4, 5, 0, 1]
+    """
+    if images.ndim != 5:
+        raise ValueError(
+            f"images must be [batch, channels, time, rows, columns], got shape {tuple(images.shape)}: "
+            "only clips and volumes have frames, use shuffle_patches for images"
+        )
+    grid_shape(tuple(images.shape[2:]), patch_size)
+    return shuffle_patches(images, (patch_size[0], *images.shape[3:]), words)
+
+
+def _orders(words: Int[Tensor, "batch"], places: int) -> Int[Tensor, "batch {places}"]:
+    """Return, for each word, what each place receives: places sorted by random words, no two of which are equal."""
+    return random_words(words, places).argsort(dim=1)

@@ -1,0 +1,1 @@
+"""The paper's tables and figures: which runs they need, what comes out, and whether the paper's claims hold."""

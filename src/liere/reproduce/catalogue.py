@@ -1,0 +1,75 @@
+"""The tables and figures of the paper, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from liere.errors import suggest
+from liere.reproduce.outcome import Outcome
+from liere.reproduce.tables.block import build_block
+from liere.reproduce.tables.compute import build_compute
+from liere.reproduce.tables.flops import build_flops
+from liere.reproduce.tables.init import build_init
+from liere.reproduce.tables.main import build_loss, build_main, build_significance
+from liere.reproduce.tables.resolution import build_resolution
+from liere.reproduce.tables.sharing import build_sharing
+from liere.reproduce.tables.shuffling import build_shuffling
+from liere.reproduce.tables.spatial import build_attention, build_spatial
+from liere.reproduce.tables.variants import build_fraction, build_pooling, build_size
+
+__all__ = ["CATALOGUE", "Entry", "find_entry"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A table or figure of the paper.
+
+    Attributes:
+        name: What it is called here.
+        paper: What it is in the paper.
+        experiment: The experiment whose runs it needs; `""` where it needs none.
+        build: Makes it of the results; without any where it needs no runs.
+        needs_weights: Whether the weights of the runs are needed, not only their predictions.
+    """
+
+    name: str
+    paper: str
+    experiment: str
+    build: Callable[..., Outcome]
+    needs_weights: bool = False
+
+
+CATALOGUE = {
+    entry.name: entry
+    for entry in (
+        Entry("main", "Table 1: accuracy on three data sets", "main", build_main),
+        Entry("loss", "Table 9: validation loss on three data sets", "main", build_loss),
+        Entry("significance", "Table 2: RoPE-Mixed against LieRE₈, p-values", "main", build_significance),
+        Entry("size", "Table 6 and Figure 8: model sizes", "size", build_size),
+        Entry("fraction", "Figure 4: share of the training examples", "fraction", build_fraction),
+        Entry("spatial", "Table 3: the spatial reasoning task", "spatial", build_spatial),
+        Entry("block", "Table 10 and Figure 6: block sizes", "block", build_block),
+        Entry("sharing", "Table 4: generators shared over heads and layers", "sharing", build_sharing),
+        Entry("init", "Table 7: initialisation, paired z-test", "init", build_init),
+        Entry("pooling", "appendix: mean pooling", "pooling", build_pooling),
+        Entry("shuffling", "Table 5: shuffled patches and frames", "shuffling", build_shuffling),
+        Entry(
+            "resolution", "Figure 7: other resolutions, with and without fine-tuning", "resolution", build_resolution
+        ),
+        Entry("flops", "Table 8: operations of a forward pass", "", build_flops),
+        Entry("compute", "Figure 9: compute to reach absolute's accuracy", "main", build_compute),
+        Entry("attention", "Figures 10 to 12: attention maps", "spatial", build_attention, needs_weights=True),
+    )
+}
+
+
+def find_entry(name: str) -> Entry:
+    """Return a table or figure.
+
+    Raises:
+        ValueError: If there is none of that name.
+    """
+    if name not in CATALOGUE:
+        raise ValueError(f"unknown table or figure {name!r}: {suggest(name, (*CATALOGUE, 'list', 'all'))}")
+    return CATALOGUE[name]

@@ -1,0 +1,78 @@
+"""What a reproduction shows: tables, figures and verdicts on the paper's claims."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from liere.evaluation.paper_numbers import Printed
+from liere.evaluation.report.cells import Cell, Table
+from liere.evaluation.report.figures import Drawing
+from liere.evaluation.statistics import Interval
+
+__all__ = ["NOTHING", "Claim", "Outcome", "number", "printed"]
+
+Verdict = Literal["holds", "does not hold", "is not decided"]
+NOTHING = Cell("–")
+
+
+class Claim(NamedTuple):
+    """A claim of the paper, and what is to be said of it.
+
+    Attributes:
+        text: The claim.
+        verdict: Whether it holds here; not decided where the difference may be chance, or runs are missing.
+        evidence: Why.
+    """
+
+    text: str
+    verdict: Verdict
+    evidence: str
+
+    def __str__(self) -> str:
+        return f"{self.text}: {self.verdict} ({self.evidence})"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came out.
+
+    Attributes:
+        tables: In the paper's layout, with the paper's numbers beside ours.
+        claims: Claims of the paper.
+        figures: By their captions.
+        numbers: All of it, as JSON holds it.
+        notes: Sentences to read below the tables.
+    """
+
+    tables: list[Table]
+    claims: list[Claim]
+    figures: dict[str, Drawing] = field(default_factory=dict)
+    numbers: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def number(interval: Interval | None, *, digits: int = 1, scale: float = 100, strong: bool = False) -> Cell:
+    """Return a mean with its interval as a cell; percent by default.
+
+    Example:
+        >>> number(Interval(0.5, 0.45, 0.55, "Wilson")).text
+        '50.0 (45.0-55.0)'
+    """
+    if interval is None:
+        return NOTHING
+    value, low, high = (f"{scale * end:.{digits}f}" for end in (interval.value, interval.low, interval.high))
+    return Cell(value, f"{low}-{high}", strong)
+
+
+def printed(figure: Printed | None, *, digits: int = 1) -> Cell:
+    """Return a number of the paper as a cell; a star marks a slip.
+
+    Example:
+        >>> printed(Printed(70.0, 69.1, 69.7, "the interval does not hold it")).text
+        '70.0* (69.1-69.7)'
+    """
+    if figure is None:
+        return NOTHING
+    ends = "" if figure.low is None else f"{figure.low:.{digits}f}-{figure.high:.{digits}f}"
+    return Cell(f"{figure.value:.{digits}f}" + ("*" if figure.slip else ""), ends)

@@ -1,0 +1,150 @@
+"""The runs of an experiment: their configurations, names and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from liere.comparison.plan import PlannedRun, file_name, parse_encoding
+from liere.reproduce.experiment import DataColumn, Experiment, experiments_folder
+from liere.training.config import RunConfig
+from liere.training.config_file import parse_config, read_config
+
+__all__ = ["Key", "Wanted", "plan_runs", "unique_runs"]
+
+# A rehearsal: everything is run, as small as can be.
+SMOKE = {
+    "model.size": "null",
+    "model.dim": "32",
+    "model.depth": "2",
+    "model.heads": "2",
+    "model.mlp_dim": "32",
+    "training.examples": "16",
+    "training.batch_size": "8",
+    "training.accumulate": "1",
+    "training.validate_every": "1",
+    "training.validation_examples": "8",
+    "optimizer.warmup_steps": "0",
+}
+SMOKE_TEST_EXAMPLES = 16
+
+
+class Key(NamedTuple):
+    """What a run is in its table.
+
+    Attributes:
+        data: Data set.
+        variant: What is varied; `""` where nothing is.
+        encoding: Encoding, with options.
+        fine_tuned: Whether it goes on from another run.
+    """
+
+    data: str
+    variant: str
+    encoding: str
+    fine_tuned: bool = False
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A run that a table needs."""
+
+    key: Key
+    seed: int
+    planned: PlannedRun
+
+
+def plan_runs(experiment: Experiment, overrides: dict[str, str], folder: Path, *, smoke: bool = False) -> list[Wanted]:
+    """Return the runs of an experiment, checked; runs that several tables need have the same folder in all of them.
+
+    Args:
+        experiment: The experiment.
+        overrides: Fields that are to be other than in it, by dotted name, as words.
+        folder: Where runs are kept.
+        smoke: Whether it is a rehearsal, as small as can be.
+
+    Raises:
+        ValueError: If something does not fit.
+    """
+    wanted = []
+    for label, column in experiment.data.items():
+        content = read_config(experiments_folder() / column.recipe)
+        for variant, fields in experiment.vary.items():
+            for encoding in fields.get("encodings") or column.encodings or experiment.encodings:
+                seeds = column.seeds or experiment.seeds
+                for seed in seeds[:1] if smoke else seeds:
+                    words = _words(fields, encoding, seed) | (SMOKE if smoke else {}) | overrides
+                    config = parse_config(content, words, source=column.recipe)
+                    key = Key(label, variant, encoding)
+                    base = _planned(experiment, column, encoding, config, folder, smoke)
+                    wanted.append(Wanted(key, seed, base))
+                    if experiment.fine_tune is not None:
+                        tuned = _fine_tuned(content, words, experiment.fine_tune, overrides, base, smoke)
+                        wanted.append(
+                            Wanted(
+                                key._replace(fine_tuned=True),
+                                seed,
+                                _planned(experiment, column, encoding, tuned, folder, smoke, side=config.data.side),
+                            )
+                        )
+    return wanted
+
+
+def _planned(
+    experiment: Experiment,
+    column: DataColumn,
+    encoding: str,
+    config: RunConfig,
+    folder: Path,
+    smoke: bool,
+    side: int | None = None,
+) -> PlannedRun:
+    side = side or config.data.side
+    conditions = tuple(dict.fromkeys(test.condition(side) for test in column.tests))
+    name = f"{Path(column.recipe).stem}-{file_name(encoding)}-seed{config.training.seed}-{config.fingerprint[:8]}"
+    examples = SMOKE_TEST_EXAMPLES if smoke else experiment.test_examples
+    return PlannedRun(folder / name, config, conditions, examples)
+
+
+def _words(fields: dict[str, Any], encoding: str, seed: int) -> dict[str, str]:
+    """Return the fields of a run as words, as the command line has them; options of both places are put together."""
+    name, options = parse_encoding(encoding)
+    options = options | fields.get("model.options", {})
+    words = {
+        field: yaml.safe_dump(value) for field, value in fields.items() if "." in field and field != "model.options"
+    }
+    words |= {"model.encoding": name, "training.seed": str(seed)}
+    return words | ({"model.options": yaml.safe_dump(options)} if options else {})
+
+
+def _fine_tuned(
+    content: dict[str, Any],
+    words: dict[str, str],
+    fields: dict[str, Any],
+    overrides: dict[str, str],
+    base: PlannedRun,
+    smoke: bool,
+) -> RunConfig:
+    words = (
+        words | {name: yaml.safe_dump(value) for name, value in fields.items()} | (SMOKE if smoke else {}) | overrides
+    )
+    words |= {
+        "model.image_size": yaml.safe_dump(list(base.config.data.facts.image_size)),
+        "training.start_from": base.folder.name,
+    }
+    return parse_config(content, words)
+
+
+def unique_runs(wanted: list[Wanted]) -> Iterator[PlannedRun]:
+    """Yield each run once, with all the tests that any table cell needs; those that others start from come first."""
+    merged: dict[Path, PlannedRun] = {}
+    for one in wanted:
+        planned = one.planned
+        known = merged.get(planned.folder, planned)
+        conditions = tuple(dict.fromkeys([*known.conditions, *planned.conditions]))
+        merged[planned.folder] = replace(known, conditions=conditions)
+    yield from sorted(merged.values(), key=lambda planned: planned.config.training.start_from is not None)

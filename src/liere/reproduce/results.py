@@ -1,0 +1,124 @@
+"""What the runs of an experiment found, by what they are in its table."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liere.evaluation.conditions import Condition
+from liere.evaluation.predictions import Predictions
+from liere.evaluation.statistics import Interval, accuracy_interval, mean_interval
+from liere.reproduce.experiment import Experiment
+from liere.reproduce.plan import Key
+from liere.training.runs import Run
+
+__all__ = ["Found", "Results"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a model found under a condition, over its seeds.
+
+    Attributes:
+        predictions: One set a seed, of the same examples.
+    """
+
+    predictions: list[Predictions]
+
+    @cached_property
+    def correct(self) -> NDArray[np.float64]:
+        """Share of seeds that answer each example rightly."""
+        return np.mean([one.correct for one in self.predictions], axis=0)
+
+    @cached_property
+    def losses(self) -> NDArray[np.float64]:
+        """Loss of each example, mean over seeds."""
+        return np.mean([one.losses for one in self.predictions], axis=0)
+
+    @cached_property
+    def accuracy(self) -> Interval:
+        """Accuracy, with its interval over examples."""
+        return accuracy_interval(self.correct)
+
+    @cached_property
+    def loss(self) -> Interval:
+        """Loss, with its interval over examples."""
+        return mean_interval(self.losses)
+
+    @property
+    def by_seed(self) -> list[float]:
+        """Accuracy of each seed."""
+        return [float(one.correct.mean()) for one in self.predictions]
+
+
+class Results:
+    """The finished runs of an experiment.
+
+    Args:
+        experiment: The experiment.
+        runs: Its runs, by what they are, one a seed.
+    """
+
+    def __init__(self, experiment: Experiment, runs: dict[Key, list[Run]]) -> None:
+        self.experiment, self.runs = experiment, runs
+        self._found: dict[tuple[Key, Condition], Found] = {}
+
+    @property
+    def data(self) -> list[str]:
+        """Data sets that were run."""
+        return list(dict.fromkeys(key.data for key in self.runs))
+
+    @property
+    def variants(self) -> list[str]:
+        """Variations that were run."""
+        return list(dict.fromkeys(key.variant for key in self.runs))
+
+    def encodings(self, data: str, variant: str | None = None) -> list[str]:
+        """Return the encodings that were run on a data set."""
+        return list(
+            dict.fromkeys(key.encoding for key in self.runs if key.data == data and variant in (None, key.variant))
+        )
+
+    def paper_data(self, data: str) -> str:
+        """Return the paper's data set that one is shown beside."""
+        return self.experiment.data[data].stands_for or data
+
+    def condition(self, key: Key, *, size: int | None = None, policy: str = "", shuffle: str = "") -> Condition:
+        """Return a condition; the size is that of training unless said otherwise."""
+        return Condition(size or self.runs[key][0].config.data.side, policy, shuffle)
+
+    def found(self, key: Key, condition: Condition | None = None) -> Found | None:
+        """Return what was found; None where it was not run, or not tested so."""
+        if key not in self.runs:
+            return None
+        condition = condition or self.condition(key)
+        if (key, condition) not in self._found:
+            parts = [_read(run, condition) for run in self.runs[key]]
+            if any(part is None for part in parts):
+                return None
+            self._found[key, condition] = Found([part for part in parts if part is not None])
+        return self._found[key, condition]
+
+    def parameters(self, key: Key) -> int:
+        """Return how many parameters the encoding has."""
+        return int(self.runs[key][0].result()["encoding_parameters"])
+
+    def seconds(self, key: Key) -> float:
+        """Return how long a run took, mean over seeds."""
+        return statistics.fmean(run.result()["seconds"] for run in self.runs[key])
+
+    def all_runs(self) -> Sequence[Run]:
+        """Return every run."""
+        return [run for runs in self.runs.values() for run in runs]
+
+
+def _read(run: Run, condition: Condition) -> Predictions | None:
+    for record in run.evaluations("final"):
+        if Condition.of(record) == condition:
+            return Predictions.read(run.folder / record["predictions"])
+    return None

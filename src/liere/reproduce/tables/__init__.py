@@ -1,0 +1,1 @@
+"""The paper's tables and figures, one question a file: each makes an `Outcome` of an experiment's results."""

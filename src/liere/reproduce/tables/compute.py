@@ -1,0 +1,77 @@
+"""Training compute to reach the final accuracy of absolute positions."""
+
+from __future__ import annotations
+
+from liere.evaluation.compute_saving import ComputeSaving, compute_savings, mean_curve
+from liere.evaluation.paper_numbers import COMPUTE_RATIO
+from liere.evaluation.report.cells import Cell, Column, Table
+from liere.reproduce.figures import draw_curves
+from liere.reproduce.names import label
+from liere.reproduce.outcome import NOTHING, Claim, Outcome
+from liere.reproduce.plan import Key
+from liere.reproduce.results import Results
+from liere.training.cost import forward_operations, scaled
+
+__all__ = ["build_compute"]
+
+BASELINES = ("absolute:init_std=1", "absolute")
+
+
+def build_compute(results: Results) -> Outcome:
+    """Table and figure of learning curves, on the first data set."""
+    data = results.data[0]
+    encodings = [name for name in results.experiment.encodings if Key(data, "", name) in results.runs]
+    keys = {name: Key(data, "", name) for name in encodings}
+    curves = {name: [run.curve() for run in results.runs[key]] for name, key in keys.items()}
+    cost = {name: forward_operations(results.runs[key][0].config) for name, key in keys.items()}
+    tables, claims, numbers = [], [], {}
+    for baseline in (name for name in BASELINES if name in encodings):
+        savings = compute_savings(curves, cost, baseline)
+        rows = []
+        for name, saving in savings.items():
+            reached = saving.examples is not None
+            rows.append(
+                [
+                    Cell(label(name)),
+                    Cell(f"{saving.examples:,.0f}") if reached else Cell("not reached"),
+                    Cell(f"{saving.fewer_examples:.2f}") if reached else NOTHING,
+                    Cell(f"{saving.fewer_operations:.2f}") if reached else NOTHING,
+                    Cell(f"{COMPUTE_RATIO}") if name == "liere8" and baseline == BASELINES[0] else NOTHING,
+                ]
+            )
+        target = next(iter(savings.values())).target
+        columns = [
+            Column("encoding", numeric=False),
+            Column("examples to reach it"),
+            Column("times fewer examples"),
+            Column("times less compute"),
+            Column("paper"),
+        ]
+        tables.append(Table(f"{data}: {100 * target:.1f} %, the end of {label(baseline)}", columns, rows))
+        numbers[baseline] = {name: vars(saving) for name, saving in savings.items()}
+        claims.append(_claim(baseline, savings))
+    figure = {
+        "Learning curves": draw_curves(
+            f"Validation accuracy ({data}), %",
+            "training examples seen",
+            {
+                name: [(point["examples"], 100 * point["accuracy"]) for point in mean_curve(curves[name])]
+                for name in encodings
+            },
+        )
+    }
+    notes = [
+        f"Compute: multiply-adds a pass ({scaled(cost[encodings[0]])} for {label(encodings[0])}) x examples.",
+        "Schedules were made for the whole run: a run that is to end earlier would decay its rate earlier.",
+    ]
+    return Outcome(tables, claims, figure, numbers, notes)
+
+
+def _claim(baseline: str, savings: dict[str, ComputeSaving]) -> Claim:
+    text = f"LieRE₈ reaches the final accuracy of {label(baseline)} with {COMPUTE_RATIO} times less compute"
+    if "liere8" not in savings:
+        return Claim(text, "is not decided", "not run")
+    ratio = savings["liere8"].fewer_operations
+    if ratio is None:
+        return Claim(text, "does not hold", "not reached")
+    return Claim(text, "holds" if ratio >= COMPUTE_RATIO else "does not hold", f"{ratio:.2f} times less; no test")

@@ -1,0 +1,135 @@
+"""Accuracies, losses and p-values of the encodings on each data set."""
+
+from __future__ import annotations
+
+from liere.evaluation.paper_numbers import LOSS, MAIN, P_VALUES, Printed
+from liere.evaluation.report.cells import Cell, Column, Table, p_value
+from liere.evaluation.report.figures import Drawing
+from liere.evaluation.statistics import Interval, paired_bootstrap, paired_difference, paired_z_test
+from liere.reproduce.claims import compare, is_best
+from liere.reproduce.figures import draw_columns
+from liere.reproduce.names import label
+from liere.reproduce.outcome import NOTHING, Claim, Outcome
+from liere.reproduce.plan import Key
+from liere.reproduce.results import Found, Results
+from liere.reproduce.tables.grid import grid_numbers, grid_table, slips
+
+__all__ = ["build_loss", "build_main", "build_significance"]
+
+SEEDS_NOTE = (
+    "Intervals and p-values are about other test examples, not about other seeds: with several seeds an example counts "
+    "with its mean over them."
+)
+
+
+def build_main(results: Results) -> Outcome:
+    """Table of accuracies."""
+    encodings, columns = results.experiment.encodings, results.data
+
+    def ours(encoding: str, data: str) -> Interval | None:
+        found = results.found(Key(data, "", encoding))
+        return found.accuracy if found else None
+
+    def paper(row: str, data: str) -> Printed | None:
+        return MAIN.get(row, {}).get(results.paper_data(data))
+
+    table = grid_table("Top-1 accuracy, %", encodings, columns, ours, paper)
+    claims = [claim for data in columns for claim in _accuracy_claims(results, data)]
+    numbers = grid_numbers(encodings, columns, ours)
+    for encoding, row in numbers.items():
+        for data, cell in row.items():
+            key = Key(data, "", encoding)
+            cell |= {"by_seed": results.found(key).by_seed, "seconds": round(results.seconds(key), 1)}  # type: ignore[union-attr]
+    figure: dict[str, Drawing] = {"Accuracy": draw_columns("Accuracy, %", encodings, columns, ours)}
+    notes = [*_stands_for(results), *slips(encodings, columns, paper), SEEDS_NOTE]
+    return Outcome([table, _seed_table(results)], claims, figure, {"accuracy": numbers}, notes)
+
+
+def build_loss(results: Results) -> Outcome:
+    """Table of losses."""
+    encodings, columns = results.experiment.encodings, results.data
+
+    def ours(encoding: str, data: str) -> Interval | None:
+        found = results.found(Key(data, "", encoding))
+        return found.loss if found else None
+
+    def paper(row: str, data: str) -> Printed | None:
+        return LOSS.get(row, {}).get(results.paper_data(data))
+
+    table = grid_table("Validation loss", encodings, columns, ours, paper, digits=2, scale=1, best=min)
+    claims = []
+    for data in columns:
+        found = {encoding: results.found(Key(data, "", encoding)) for encoding in encodings}
+        claims.append(is_best(f"{data}: LieRE₈ has the least loss", "liere8", found, loss=True))
+    notes = [*_stands_for(results), *slips(encodings, columns, paper), SEEDS_NOTE]
+    return Outcome([table], claims, {}, {"loss": grid_numbers(encodings, columns, ours)}, notes)
+
+
+def build_significance(results: Results) -> Outcome:
+    """Table of p-values: RoPE-Mixed against LieRE_8."""
+    rows, numbers, claims = [], {}, []
+    for data in results.data:
+        first, second = (results.found(Key(data, "", encoding)) for encoding in ("liere8", "rope_mixed"))
+        paper = P_VALUES.get(results.paper_data(data))
+        cells = [Cell(data), *_tests(first, second), Cell(f"{paper:.1e}") if paper is not None else NOTHING]
+        rows.append(cells)
+        claims.append(compare(f"{data}: LieRE₈ is more accurate than RoPE-Mixed, significantly", first, second))
+        if first and second:
+            pair = first.correct, second.correct
+            z, drawn, exact = paired_z_test(*pair), paired_bootstrap(*pair), paired_difference(*pair)
+            numbers[data] = {"difference": z.difference, "z": z.p, "bootstrap": drawn.p, "exact": exact.p}
+    columns = [
+        Column("data set", numeric=False),
+        Column("difference, points"),
+        Column("p, z-test"),
+        Column("p, bootstrap"),
+        Column("p, McNemar or permutations"),
+        Column("p, paper"),
+    ]
+    notes = [
+        "The paper does not say which test its p-values are of, nor how many seeds.",
+        f"The paper's fourth p-value, {P_VALUES['384 px']:.1e} at 384 px, is with `liere reproduce resolution`.",
+        *_stands_for(results),
+        SEEDS_NOTE,
+    ]
+    return Outcome([Table("RoPE-Mixed against LieRE₈", columns, rows)], claims, {}, {"p": numbers}, notes)
+
+
+def _tests(first: Found | None, second: Found | None) -> list[Cell]:
+    if first is None or second is None:
+        return [NOTHING] * 4
+    z = paired_z_test(first.correct, second.correct)
+    others = [paired_bootstrap(first.correct, second.correct).p, paired_difference(first.correct, second.correct).p]
+    gain = Cell(f"{100 * z.difference:+.2f}", f"{100 * z.low:+.2f} to {100 * z.high:+.2f}")
+    return [gain, *(Cell(p_value(p)) for p in (z.p, *others))]
+
+
+def _accuracy_claims(results: Results, data: str) -> list[Claim]:
+    encodings = results.encodings(data)
+    found = {encoding: results.found(Key(data, "", encoding)) for encoding in encodings}
+    claims = [is_best(f"{data}: LieRE₈ is the most accurate", "liere8", found)]
+    claims.append(compare(f"{data}: LieRE₈ beats RoPE-Mixed", found.get("liere8"), found.get("rope_mixed")))
+    for baseline in ("absolute:init_std=1", "absolute"):
+        if baseline in found:
+            claims.append(compare(f"{data}: LieRE₈ beats {label(baseline)}", found.get("liere8"), found[baseline]))
+    return claims
+
+
+def _seed_table(results: Results) -> Table:
+    columns = [Column("encoding", numeric=False), *(Column(data) for data in results.data)]
+    rows = []
+    for encoding in results.experiment.encodings:
+        cells = [Cell(label(encoding))]
+        for data in results.data:
+            found = results.found(Key(data, "", encoding))
+            cells.append(Cell(", ".join(f"{100 * value:.1f}" for value in found.by_seed)) if found else NOTHING)
+        rows.append(cells)
+    return Table("Accuracy of each seed, %", columns, rows)
+
+
+def _stands_for(results: Results) -> list[str]:
+    return [
+        f"{data} stands for the paper's {results.paper_data(data)}: compare the order, not the height."
+        for data in results.data
+        if results.paper_data(data) != data
+    ]

@@ -1,0 +1,69 @@
+"""Accuracy at resolutions that were not trained at, with positions that extend or are rescaled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from liere.evaluation.conditions import Condition
+from liere.evaluation.paper_numbers import P_VALUES
+from liere.evaluation.report.cells import Table
+from liere.evaluation.statistics import Interval
+from liere.reproduce.claims import compare
+from liere.reproduce.figures import draw_columns
+from liere.reproduce.names import label
+from liere.reproduce.outcome import Claim, Outcome
+from liere.reproduce.plan import Key
+from liere.reproduce.results import Found, Results
+from liere.reproduce.tables.grid import grid_numbers, grid_table
+
+__all__ = ["build_resolution"]
+
+POLICIES = ("extend", "rescale")
+
+
+def build_resolution(results: Results) -> Outcome:
+    """Scans of resolutions: as trained, and after fine-tuning at another."""
+    (data,) = results.data
+    encodings = results.experiment.encodings
+    tests = results.experiment.data[data].tests
+    sizes = sorted({test.size for test in tests if test.size is not None})
+    tables: list[Table] = []
+    figures, numbers = {}, dict[str, Any]()
+    for fine_tuned in dict.fromkeys(key.fine_tuned for key in results.runs):
+        recipe = "fine-tuned" if fine_tuned else "as trained"
+        for policy in POLICIES:
+
+            def ours(
+                encoding: str, column: str, fine_tuned: bool = fine_tuned, policy: str = policy
+            ) -> Interval | None:
+                found = _found(results, data, encoding, fine_tuned, int(column.split()[0]), policy)
+                return found.accuracy if found else None
+
+            columns = [f"{size} px" for size in sizes]
+            title = f"Accuracy {recipe}, positions {policy}, %"
+            tables.append(grid_table(title, encodings, columns, ours, lambda row, column: None))
+            figures[f"{recipe.capitalize()}, {policy}"] = draw_columns(title, encodings, columns, ours)
+            numbers[f"{recipe}, {policy}"] = grid_numbers(encodings, columns, ours)
+    notes = [
+        "The paper shows this as a figure without numbers.",
+        f"Its p-value of RoPE-Mixed against LieRE at 384 px is {P_VALUES['384 px']:.1e}.",
+        "Absolute positions are interpolated, whatever the policy.",
+    ]
+    return Outcome(tables, _claims(results, data, sizes), figures, numbers, notes)
+
+
+def _found(results: Results, data: str, encoding: str, fine_tuned: bool, size: int, policy: str) -> Found | None:
+    return results.found(Key(data, "", encoding, fine_tuned), Condition(size, policy))
+
+
+def _claims(results: Results, data: str, sizes: list[int]) -> list[Claim]:
+    largest, claims = sizes[-1], []
+    for fine_tuned in dict.fromkeys(key.fine_tuned for key in results.runs):
+        recipe = "fine-tuned" if fine_tuned else "as trained"
+        dense, mixed = (_found(results, data, name, fine_tuned, largest, "extend") for name in ("liere", "rope_mixed"))
+        claims.append(compare(f"{recipe}, {largest} px: dense LieRE beats RoPE-Mixed", dense, mixed))
+        for name in ("rope_mixed", "liere"):
+            extend, rescale = (_found(results, data, name, fine_tuned, largest, policy) for policy in POLICIES)
+            text = f"{recipe}, {largest} px, {label(name)}: extended positions are better than rescaled ones"
+            claims.append(compare(text, extend, rescale))
+    return claims

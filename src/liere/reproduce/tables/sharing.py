@@ -1,0 +1,55 @@
+"""Accuracy with generators shared over heads and layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from liere.evaluation.paper_numbers import SHARING, SHARING_NOTE, Printed
+from liere.evaluation.report.cells import Cell, Column, Table
+from liere.reproduce.claims import compare
+from liere.reproduce.names import label
+from liere.reproduce.outcome import Outcome, number, printed
+from liere.reproduce.plan import Key
+from liere.reproduce.results import Results
+from liere.training.cost import forward_operations
+
+__all__ = ["build_sharing"]
+
+
+def build_sharing(results: Results) -> Outcome:
+    """Table of sharing."""
+    (data,) = results.data
+    encodings = results.experiment.encodings
+    columns = [Column("generators shared", numeric=False)]
+    for encoding in encodings:
+        columns += [
+            Column("ours", label(encoding)),
+            Column("paper", label(encoding)),
+            Column("parameters", label(encoding)),
+            Column("multiply-adds", label(encoding)),
+        ]
+    rows, numbers, claims = [], dict[str, dict[str, Any]](), []
+    for variant in results.variants:
+        cells = [Cell(variant)]
+        for encoding in encodings:
+            key = Key(data, variant, encoding)
+            found = results.found(key)
+            paper: Printed | None = SHARING.get(variant, {}).get(encoding)
+            cost = forward_operations(results.runs[key][0].config)
+            cells += [
+                number(found.accuracy if found else None),
+                printed(paper),
+                Cell(f"{results.parameters(key):,}"),
+                Cell(f"{cost / 1e9:.3f} G"),
+            ]
+            if found:
+                numbers.setdefault(variant, {})[encoding] = found.accuracy.as_dict()
+                if variant != "nothing":
+                    text = f"{label(encoding)}: generators of its own are better than shared {variant}"
+                    claims.append(compare(text, results.found(Key(data, "nothing", encoding)), found))
+        rows.append(cells)
+    notes = [
+        "* " + SHARING_NOTE,
+        "Multiply-adds: of an image's forward pass, rotations and their exponential included.",
+    ]
+    return Outcome([Table("Accuracy with shared generators, %", columns, rows)], claims, {}, numbers, notes)

@@ -1,0 +1,81 @@
+"""The spatial reasoning task, and where its models look."""
+
+from __future__ import annotations
+
+from liere.evaluation.conditions import Condition
+from liere.evaluation.paper_numbers import SPATIAL, SPATIAL_2M, SPATIAL_NOTE, Printed
+from liere.evaluation.report.figures import Drawing, draw_attention
+from liere.evaluation.report.pictures import AttentionRow
+from liere.evaluation.statistics import Interval
+from liere.reproduce.claims import compare
+from liere.reproduce.figures import draw_columns
+from liere.reproduce.names import label
+from liere.reproduce.outcome import Claim, Outcome
+from liere.reproduce.plan import Key
+from liere.reproduce.results import Found, Results
+from liere.reproduce.tables.grid import grid_numbers, grid_table
+
+__all__ = ["build_attention", "build_spatial"]
+
+
+def build_spatial(results: Results) -> Outcome:
+    """Table of the spatial task."""
+    (data,) = results.data
+    encodings = results.experiment.encodings
+    sizes = [test.size for test in results.experiment.data[data].tests if test.size is not None]
+    columns = [f"{size} px" for size in sizes]
+
+    def found(encoding: str, column: str) -> Found | None:
+        return results.found(Key(data, "", encoding), Condition(int(column.split()[0])))
+
+    def ours(encoding: str, column: str) -> Interval | None:
+        one = found(encoding, column)
+        return one.accuracy if one else None
+
+    def paper(row: str, column: str) -> Printed | None:
+        return SPATIAL.get(row, {}).get(column)
+
+    table = grid_table("Accuracy, %", encodings, columns, ours, paper)
+    names = {name.split(":")[0]: name for name in encodings}
+    claims: list[Claim] = []
+    for first, second in (
+        ("liere8", "absolute"),
+        ("liere", "absolute"),
+        ("liere", "rope_mixed"),
+        ("liere8", "rope_mixed"),
+    ):
+        for column in (columns[0], columns[-1]):
+            a, b = names.get(first, ""), names.get(second, "")
+            if "absolute" in second or column == columns[-1]:
+                claims.append(compare(f"{column}: {label(first)} beats {label(b)}", found(a, column), found(b, column)))
+    notes = [f"Paper: {SPATIAL_NOTE}."]
+    longer = [key for key in results.runs if key.variant]
+    for key in longer:
+        if (one := results.found(key, Condition(sizes[0]))) is not None:
+            notes.append(
+                f"{label(key.encoding)}, {key.variant}, {columns[0]}: {100 * one.accuracy.value:.1f} %; "
+                f"paper {SPATIAL_2M.value} %."
+            )
+    figure = {"Accuracy": draw_columns("Accuracy by image size, %", encodings, columns, ours)}
+    return Outcome([table], claims, figure, {"accuracy": grid_numbers(encodings, columns, ours)}, notes)
+
+
+def build_attention(results: Results) -> Outcome:
+    """Figures of the CLS token's attention, a row an encoding and a column a layer."""
+    from liere.evaluation.task_pictures import attention_of
+
+    (data,) = results.data
+    sizes = [test.size for test in results.experiment.data[data].tests if test.size is not None]
+    figures = {}
+    for size in dict.fromkeys([sizes[0], sizes[-1]]):
+        rows = [
+            AttentionRow(label(key.encoding), size, attention_of(runs[0], size))
+            for key, runs in results.runs.items()
+            if not key.variant
+        ]
+        alt = f"Attention of the CLS token at {size} px, a row an encoding, a column a layer."
+        figures[f"Attention at {size} px"] = Drawing(draw_attention(rows), "", alt)
+    text = "RoPE-Mixed and LieRE learn to look at the Y, absolute and VisionLLaMA less"
+    claim = Claim(text, "is not decided", "to be seen, not measured: look at the figures")
+    notes = ["Each map is rescaled to [0, 1] by itself: blue is least, red is most. Attention is averaged over heads."]
+    return Outcome([], [claim], figures, {}, notes)

@@ -1,0 +1,66 @@
+"""Data sets of files that are decoded when they are asked for: images and videos, a folder a class, and UCF101."""
+
+from __future__ import annotations
+
+from liere.data.class_folders import find_classes, list_files, split_folder
+from liere.data.decoding import IMAGENET_MEAN, IMAGENET_STD, DecodedFiles
+from liere.data.examples import DataFacts
+from liere.data.file_table import FileTable
+from liere.data.image_folder import IMAGE_SUFFIXES, ImageFiles
+from liere.data.ucf101 import list_videos, read_classes
+from liere.data.video_folder import VIDEO_SUFFIXES, VideoFiles
+from liere.training.data_config import OTHER_SIZE, DataConfig
+from liere.training.data_sets import choose_examples
+
+__all__ = ["find_decoded_facts", "load_decoded"]
+
+VIDEOS = ("videos", "ucf101")
+
+
+def find_decoded_facts(config: DataConfig, size: int | None = None) -> DataFacts:
+    """Return what a model has to know of the data, at another size if asked for.
+
+    Raises:
+        FileNotFoundError: If the data set is not there.
+        ValueError: If class folders are missing or empty.
+    """
+    classes = read_classes(config.path) if config.name == "ucf101" else find_classes(config.path, _suffixes(config))
+    sides = (size or config.size or OTHER_SIZE,) * 2
+    image_size = (config.frames, *sides) if config.name in VIDEOS else sides
+    return DataFacts(classes, 3, image_size, IMAGENET_MEAN, IMAGENET_STD)
+
+
+def load_decoded(config: DataConfig, split: str, size: int | None, length: int | None) -> DecodedFiles:
+    """Return a split of the data; see `DataConfig.load`."""
+    facts = find_decoded_facts(config, size)
+    files = _list(config, split, facts.classes)
+    files = files.select(choose_examples(config, split, files.labels, length))
+    if config.name in VIDEOS:
+        return VideoFiles(
+            files,
+            facts,
+            frame_stride=config.frame_stride,
+            test_clips=config.test_clips,
+            min_area=config.min_area,
+            flip=config.flip,
+            max_unreadable=config.max_unreadable,
+        )
+    return ImageFiles(
+        files,
+        facts,
+        min_area=config.min_area,
+        flip=config.flip,
+        rand_augment=config.rand_augment,
+        max_unreadable=config.max_unreadable,
+    )
+
+
+def _list(config: DataConfig, split: str, classes: tuple[str, ...]) -> FileTable:
+    is_held_out = split == "val" and config.holdout > 0
+    if config.name == "ucf101":
+        return list_videos(config.path, "train" if split == "train" or is_held_out else "test", config.fold)
+    return list_files(split_folder(config.path, split, held_out=is_held_out), classes, _suffixes(config))
+
+
+def _suffixes(config: DataConfig) -> tuple[str, ...]:
+    return VIDEO_SUFFIXES if config.name in VIDEOS else IMAGE_SUFFIXES

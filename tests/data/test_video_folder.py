@@ -1,0 +1,296 @@
+from __future__ import annotations
+
+import pickle
+import shutil
+import sys
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+pytest.importorskip("tests.training.requirements")
+pytest.importorskip("av")
+import av
+
+from liere.data import video_frames
+from liere.data.decoding import UnreadableError
+from liere.data.video_folder import spread_clips
+from liere.data.video_frames import read_frames
+from liere.training.data_config import DataConfig
+from liere.training.stream import ExampleOrder, TrainingBatches, make_loader
+from tests.data.file_archives import gray_frames, middle_by_torchvision, shown_numbers, truncate, write_video
+
+FORMATS = {
+    "still.avi": {"codec": "mjpeg"},
+    "plain.avi": {"codec": "mpeg4"},
+    "between.avi": {"codec": "mpeg4", "b_frames": 2},
+    "one_key.avi": {"codec": "mpeg4", "key_frames": 300},
+    "between.mp4": {"codec": "libx264", "b_frames": 2},
+    "between.mkv": {"codec": "libx264", "b_frames": 3},
+    "plain.webm": {"codec": "libvpx-vp9"},
+    "between.mov": {"codec": "mpeg4", "b_frames": 1},
+}
+COUNT = 30
+
+
+def maps(count: int = COUNT) -> list[np.ndarray]:
+    """Return frames whose red tells the column, green the row, and blue the number of the frame."""
+    rows, columns = np.mgrid[:96, :128]
+    return [
+        np.stack([2 * columns, 2 * rows, np.full_like(rows, 8 * number)], axis=-1).astype(np.uint8)
+        for number in range(count)
+    ]
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory):
+    """A folder of videos in many formats, with gray frames."""
+    folder = tmp_path_factory.mktemp("formats")
+    for name, options in FORMATS.items():
+        if options["codec"] in av.codecs_available:
+            write_video(folder / name, gray_frames(COUNT, (64, 48)), **options)
+    return folder
+
+
+@pytest.fixture
+def root(tmp_path, videos):
+    """A data set of two classes."""
+    for split in ("train", "val"):
+        for name in ("a", "b"):
+            (tmp_path / split / name).mkdir(parents=True)
+            (tmp_path / split / name / ".DS_Store").write_bytes(b"?")
+            shutil.copy(videos / "still.avi", tmp_path / split / name / "0.avi")
+            shutil.copy(videos / "between.mov", tmp_path / split / name / "1.MOV")
+    return tmp_path
+
+
+def load(root, split="train", *, size=32, length=None, **fields):
+    return DataConfig(name="videos", root=str(root), **fields).load(split, size=size, length=length)
+
+
+def decoded(path) -> list[Image.Image]:
+    """All frames, one after the other."""
+    with av.open(str(path)) as container:
+        return [frame.to_image() for frame in container.decode(video=0)]
+
+
+def same(one: Image.Image, other: Image.Image) -> bool:
+    return np.array_equal(np.asarray(one), np.asarray(other))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_any_frames_are_those_of_the_whole_video(videos, name):
+    if not (videos / name).exists():
+        pytest.skip(f"PyAV has no {FORMATS[name]['codec']} here")
+    frames = decoded(videos / name)
+    assert len(frames) == COUNT
+
+    @settings(max_examples=15)
+    @given(st.lists(st.integers(0, COUNT - 1), min_size=1, max_size=6))
+    def check(numbers):
+        counts = []
+        found = read_frames(videos / name, lambda count: counts.append(count) or numbers)
+        assert counts == [COUNT]
+        assert all(same(frame, frames[number]) for frame, number in zip(found, numbers, strict=True))
+
+    check()
+
+
+def test_only_what_is_needed_is_decoded(videos, monkeypatch):
+    fed = []
+    whole = video_frames._needed_packets
+    monkeypatch.setattr(
+        video_frames, "_needed_packets", lambda *arguments: fed.append(whole(*arguments)) or whole(*arguments)
+    )
+    read_frames(videos / "still.avi", lambda count: [3, 20])
+    assert fed == [{3, 20}]
+    read_frames(videos / "one_key.avi", lambda count: [3, 5])
+    assert max(fed[1]) == 5
+
+
+def test_times_that_do_not_tell_frames_apart(videos, monkeypatch):
+    monkeypatch.setattr(video_frames._Content, "order", lambda content: None)
+    frames = decoded(videos / "between.mp4")
+    found = read_frames(videos / "between.mp4", lambda count: [29, 2])
+    assert same(found[0], frames[29])
+    assert same(found[1], frames[2])
+
+
+def test_a_packet_that_cannot_be_decoded(videos, tmp_path):
+    content = bytearray((videos / "still.avi").read_bytes())
+    starts = [place for place in range(len(content)) if content[place : place + 3] == b"\xff\xd8\xff"]
+    size = starts[8] - 8 - starts[7]  # eight bytes tell the length of what follows
+    content[starts[7] : starts[7] + size] = bytes(size)
+    (tmp_path / "hole.avi").write_bytes(content)
+    counts = []
+    found = read_frames(tmp_path / "hole.avi", lambda count: counts.append(count) or [6, 7, count - 1])
+    frames = decoded(videos / "still.avi")
+    assert counts == [COUNT, COUNT - 1]
+    assert same(found[0], frames[6])
+    assert same(found[1], frames[8])
+    assert same(found[2], frames[-1])
+
+
+def test_videos_that_are_cut_off(videos, tmp_path):
+    path = tmp_path / "half.avi"
+    shutil.copy(videos / "still.avi", path)
+    truncate(path)
+    counts = []
+    found = read_frames(path, lambda count: counts.append(count) or range(count))
+    assert 10 <= counts[0] < 16
+    frames = decoded(videos / "still.avi")
+    assert all(same(one, other) for one, other in zip(found, frames[: counts[0]], strict=True))
+    read_frames(path, lambda count: [0], least=counts[0])
+    with pytest.raises(UnreadableError, match=f"ends after {counts[0]} of 30 frames, and a clip takes {counts[0] + 1}"):
+        read_frames(path, lambda count: [0], least=counts[0] + 1)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a video at all", 100, 500])
+def test_files_that_are_no_videos(videos, tmp_path, content):
+    content = (videos / "plain.avi").read_bytes()[:content] if isinstance(content, int) else content
+    (tmp_path / "no.avi").write_bytes(content)
+    with pytest.raises(UnreadableError, match=r"Invalid data|no video stream|no frame"):
+        read_frames(tmp_path / "no.avi", lambda count: [0])
+
+
+def test_a_file_without_pictures(tmp_path):
+    with av.open(str(tmp_path / "sound.avi"), "w") as container:
+        stream = container.add_stream("pcm_s16le", rate=8000, layout="mono")
+        frame = av.AudioFrame.from_ndarray(np.zeros((1, 800), np.int16), format="s16", layout="mono")
+        frame.rate = 8000
+        container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    with pytest.raises(UnreadableError, match="no video stream"):
+        read_frames(tmp_path / "sound.avi", lambda count: [0])
+
+
+def test_facts_and_shapes(root):
+    config = DataConfig(name="videos", root=str(root), size=32, frames=4)
+    assert config.facts.classes == ("a", "b")
+    assert config.facts.image_size == (4, 32, 32)
+    assert config.facts.mean == (0.485, 0.456, 0.406)
+    data = config.load("train")
+    assert len(data) == 4
+    assert data.load([0, 3], torch.tensor([1, 2])).images.shape == (2, 3, 4, 32, 32)
+    images, labels = config.load("val").batch([0, 3])
+    assert images.shape == (2, 5, 3, 4, 32, 32)
+    assert images.is_contiguous()
+    assert labels.tolist() == [0, 1]
+    one_clip = load(root, "test", test_clips=1, frames=4, size=48)
+    assert one_clip.facts.image_size == (4, 48, 48)
+    assert one_clip.batch([0])[0].shape == (1, 3, 4, 48, 48)
+
+
+def test_training_clips_begin_anywhere(root):
+    data = load(root, frames=4, frame_stride=5)
+    images = data.load([0, 1] * 50, torch.arange(100)).images
+    clips = [shown_numbers(clip) for clip in images]
+    assert all(clip == list(range(clip[0], clip[0] + 16, 5)) for clip in clips)
+    assert {clip[0] for clip in clips} == set(range(15))
+
+
+def test_test_clips_are_evenly_spread(root):
+    (clips,) = load(root, "test", frames=4, frame_stride=2, test_clips=4).batch([1])[0]
+    assert [shown_numbers(clip) for clip in clips] == [
+        [0, 2, 4, 6],
+        [7, 9, 11, 13],
+        [15, 17, 19, 21],
+        [23, 25, 27, 29],
+    ]
+    (clip,) = load(root, "test", frames=4, frame_stride=2, test_clips=1).batch([1])[0]
+    assert shown_numbers(clip) == [11, 13, 15, 17]
+
+
+@given(st.integers(1, 500), st.integers(1, 100), st.integers(1, 10))
+def test_spread_clips_lie_in_the_video(count, span, clips):
+    starts = spread_clips(count, span, clips)
+    assert len(starts) == clips
+    assert starts == sorted(starts)
+    assert starts[0] >= 0
+    assert starts[-1] <= max(count - span, 0)
+    if clips > 1:
+        assert (starts[0], starts[-1]) == (0, max(count - span, 0))
+        gaps = np.diff(starts)
+        assert gaps.max() - gaps.min() <= 1
+
+
+def test_short_videos_repeat_their_last_frame(root):
+    for path in root.glob("*/a/0.avi"):
+        write_video(path, gray_frames(6, (64, 48)))
+    clip = load(root, frames=4, frame_stride=3).load([0], torch.tensor([9])).images[0]
+    assert shown_numbers(clip) == [0, 3, 5, 5]
+    clips = load(root, "test", frames=4, frame_stride=3, test_clips=2).batch([0])[0][0]
+    assert [shown_numbers(clip) for clip in clips] == [[0, 3, 5, 5]] * 2
+
+
+def test_test_frames_are_the_middle_as_torchvision_takes_it(tmp_path):
+    for split in ("train", "val"):
+        (tmp_path / split / "map").mkdir(parents=True)
+        write_video(tmp_path / split / "map" / "0.avi", maps(), "mjpeg")
+    data = load(tmp_path, "test", frames=2, frame_stride=29, test_clips=1, size=56)
+    frames = decoded(data.files[0])
+    for place, number in enumerate((0, 29)):
+        assert torch.equal(data[0][0][:, place], middle_by_torchvision(frames[number], 56))
+
+
+def test_all_frames_of_a_training_clip_show_the_same_part(tmp_path):
+    for split in ("train", "val"):
+        (tmp_path / split / "map").mkdir(parents=True)
+        write_video(tmp_path / split / "map" / "0.avi", maps(), "mjpeg")
+    options = {"frames": 3, "frame_stride": 8, "min_area": 0.3, "size": 32}
+    words = torch.arange(40)
+    images = load(tmp_path, flip=True, **options).load([0] * 40, words).images.float()
+    assert (images[:, :2, :1] - images[:, :2]).abs().max() < 12  # what the codec adds
+    assert (images[:, 2].mean((2, 3)).diff(dim=1) - 64).abs().max() < 6
+    plain = load(tmp_path, **options).load([0] * 40, words).images.float()
+    is_mirrored = torch.tensor([bool((image == other.flip(-1)).all()) for image, other in zip(images, plain)])  # noqa: B905
+    is_same = torch.tensor([bool((image == other).all()) for image, other in zip(images, plain)])  # noqa: B905
+    assert (is_mirrored ^ is_same).all()
+    assert 8 < is_mirrored.sum() < 32
+    widths = plain[:, 0, 0].mean(1).diff(dim=1).mean(1) * 32 / 2
+    heights = plain[:, 1, 0].mean(2).diff(dim=1).mean(1) * 32 / 2
+    areas = widths * heights / (128 * 96)
+    assert 0.25 < areas.min() < 0.5
+    assert 0.7 < areas.max() < 1.1
+
+
+def test_workers_do_not_matter(root):
+    data = pickle.loads(pickle.dumps(load(root, frames=4, flip=True)))
+    batches = TrainingBatches(ExampleOrder(len(data), 3), range(3), 4)
+    one, other = (list(make_loader(data, batches, workers=workers)) for workers in (0, 2))
+    for first, second in zip(one, other, strict=True):
+        assert all(map(torch.equal, first, second))
+    assert not torch.equal(one[0].images, one[1].images)
+
+
+def test_damaged_videos_are_left_out_and_named_once(root, capsys):
+    data = load(root, frames=4, frame_stride=1)
+    truncate(data.files[0])
+    truncate(data.files[2], 100)
+    for words in (None, torch.arange(4)):
+        assert data.load([0, 1, 2, 3], words).ids.tolist() == [0, 1, 3]  # the first has frames enough
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == (
+        f"liere: warning: cannot read {data.files[2]} (Invalid data found when processing input): "
+        "skipped, 1 of at most 10"
+    )
+    data = load(root, frames=8, frame_stride=4, max_unreadable=1)
+    with pytest.raises(ValueError, match=r"b.0.avi .*data.max_unreadable is 1"):
+        data.load([0, 1, 2, 3], torch.arange(4))
+    assert "and a clip takes 29): skipped, 1 of at most 1" in capsys.readouterr().err
+
+
+def test_what_to_install_is_told(root, monkeypatch):
+    monkeypatch.setitem(sys.modules, "av", None)
+    with pytest.raises(ImportError, match=r"pip install 'liere\[video\]'"):
+        load(root)
+
+
+def test_a_class_without_videos_is_named(root):
+    for path in (root / "val" / "b").glob("[01]*"):
+        path.unlink()
+    with pytest.raises(ValueError, match=r"no file that ends in .avi, .mp4.* in .*val.b"):
+        load(root)
