@@ -14,7 +14,7 @@ demo: setup
 	$(BIN)/liere demo
 
 test: setup
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow

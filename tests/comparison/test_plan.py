@@ -107,7 +107,7 @@ class TestPlan:
             plan(tmp_path, overrides={"model.dim": "32"})
 
     def test_a_run_is_done_once_it_is_finished_and_evaluated_as_asked(self, tmp_path):
-        (planned,) = plan(tmp_path).runs
+        (planned,) = plan(tmp_path, examples=20).runs
         assert not planned.is_done()
         run = create_run(planned.folder, planned.config)
         run.result_file.write_text("{}")
@@ -122,7 +122,10 @@ class TestPlan:
         ]:
             run.evaluation_file.write_text(json.dumps(records))
             assert planned.is_done() == done
-        assert not planned.is_done([36], None)
+        (all_examples,) = plan(tmp_path).runs
+        assert not all_examples.is_done()
+        run.evaluation_file.write_text(json.dumps([record | {"asked": None}]))
+        assert all_examples.is_done()
 
 
 @pytest.fixture(scope="module")

@@ -318,6 +318,13 @@ def test_folders_that_are_not_there(root):
         load(root, "train")
 
 
+def test_what_a_model_has_to_know_of_imagenet_is_known_without_it():
+    facts = DataConfig(name="imagenet", root="nowhere").facts
+    assert (len(facts.classes), facts.image_size, facts.mean) == (1000, (224, 224), (0.485, 0.456, 0.406))
+    with pytest.raises(FileNotFoundError, match=r"nowhere.train"):
+        _ = DataConfig(name="images", root="nowhere").facts
+
+
 def test_splits_stand_in_for_each_other(root):
     def folder(split, **fields):
         return load(root, split, **fields).files[0].relative_to(root).parts[0]

@@ -90,8 +90,13 @@ def test_a_missing_list_is_named(root, list_name, split):
     with pytest.raises(FileNotFoundError, match=rf"ucfTrainTestlist.{list_name} is missing: .*--data.root") as raised:
         load(root, split, fold=2)
     assert "\n" not in str(raised.value)
+
+
+def test_without_the_data_set():
+    facts = DataConfig(name="ucf101", root="nowhere").facts
+    assert (len(facts.classes), facts.image_size) == (101, (8, 224, 224))
     with pytest.raises(FileNotFoundError, match=r"nowhere.ucfTrainTestlist.classInd.txt is missing"):
-        _ = DataConfig(name="ucf101", root="nowhere").facts
+        load("nowhere")
 
 
 @pytest.mark.parametrize("split", ["train", "test"])

@@ -20,7 +20,7 @@ def curve(*accuracies: float, step: int = 100) -> list[dict[str, float]]:
 class TestMonotone:
     @given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
     def test_it_is_scipys_isotonic_regression(self, values):
-        optimize = pytest.importorskip("scipy.optimize", minversion=None)
+        optimize = pytest.importorskip("scipy.optimize")
         if not hasattr(optimize, "isotonic_regression"):
             pytest.skip("scipy before 1.12")
         assert monotone(values) == pytest.approx(list(optimize.isotonic_regression(values).x), abs=1e-12)
@@ -102,16 +102,17 @@ class TestMean:
             mean_curve(curves)
 
 
-class TestSavings:
-    COST = {"absolute": 2.0, "liere8": 3.0, "none": 1.0}
+COST = {"absolute": 2.0, "liere8": 3.0, "none": 1.0}
 
+
+class TestSavings:
     def test_by_hand(self):
         curves = {
             "absolute": [curve(0.1, 0.2, 0.3, 0.4)],
             "liere8": [curve(0.2, 0.6, 0.7, 0.8)],
             "none": [curve(0.1, 0.1, 0.2, 0.3)],
         }
-        found = compute_savings(curves, self.COST)
+        found = compute_savings(curves, COST)
         base, faster, never = found["absolute"], found["liere8"], found["none"]
         assert {saving.target for saving in found.values()} == {0.4}
         assert (base.examples, base.operations, base.fewer_examples, base.fewer_operations) == (400, 800, 1, 1)
@@ -123,20 +124,18 @@ class TestSavings:
 
     def test_seeds_are_averaged_first(self):
         found = compute_savings(
-            {"absolute": [curve(0.1, 0.3), curve(0.3, 0.5)], "liere8": [curve(0.0, 0.8), curve(0.2, 0.8)]}, self.COST
+            {"absolute": [curve(0.1, 0.3), curve(0.3, 0.5)], "liere8": [curve(0.0, 0.8), curve(0.2, 0.8)]}, COST
         )
         assert found["liere8"].target == pytest.approx(0.4)
         assert found["liere8"].examples == pytest.approx(100 + 100 * 0.3 / 0.7)
 
     def test_a_baseline_that_rises_no_more_is_not_charged_for_the_rest(self):
-        found = compute_savings(
-            {"absolute": [curve(0.1, 0.4, 0.4, 0.4, 0.4, 0.4)], "liere8": [curve(0.4, 0.5)]}, self.COST
-        )
+        found = compute_savings({"absolute": [curve(0.1, 0.4, 0.4, 0.4, 0.4, 0.4)], "liere8": [curve(0.4, 0.5)]}, COST)
         assert found["absolute"].examples == pytest.approx(200)
         assert found["liere8"].fewer_examples == pytest.approx(2)
 
     def test_a_noisy_end_of_the_baseline_is_averaged(self):
-        found = compute_savings({"absolute": [curve(0.1, 0.45, 0.35, 0.4)], "liere8": [curve(0.2, 0.6)]}, self.COST)
+        found = compute_savings({"absolute": [curve(0.1, 0.45, 0.35, 0.4)], "liere8": [curve(0.2, 0.6)]}, COST)
         assert found["liere8"].target == pytest.approx(0.4)
 
     @given(st.lists(st.lists(st.floats(0.01, 1), min_size=5, max_size=5), min_size=1, max_size=3))

@@ -147,13 +147,19 @@ class TestAccuracy:
         assert accuracy_interval([0.5, 0.5, 0.5]).method == "constant"
 
 
+def held(truth: float, correct: np.ndarray) -> bool:
+    found = accuracy_interval(correct)
+    return found.low <= truth <= found.high
+
+
 def simulated_coverage(truth: float, count: int, evaluations: int = 10_000) -> float:
     """Evaluate models that are right with a known probability, and count the intervals that hold it."""
-    dice, held = np.random.default_rng([count, round(1e6 * truth)]), 0
-    for _ in range(evaluations):
-        found = accuracy_interval(dice.random(count) < truth)
-        held += found.low <= truth <= found.high
-    return held / evaluations
+    dice = np.random.default_rng([count, round(1e6 * truth)])
+    right = dice.binomial(count, truth, size=evaluations)
+    numbers, times = np.unique(right, return_counts=True)  # as many right answers, the same interval
+    return sum(n for number, n in zip(numbers, times, strict=True) if held(truth, np.arange(count) < number)) / len(
+        right
+    )
 
 
 def exact_coverage(count: int, truths: np.ndarray) -> np.ndarray:
@@ -182,7 +188,7 @@ class TestCoverage:
         assert held.mean() == pytest.approx(0.95, abs=0.001)
 
     @pytest.mark.slow
-    @pytest.mark.parametrize(("count", "low", "high"), [(2_000, 0.945, 0.955), (10_000, 0.948, 0.952)])
+    @pytest.mark.parametrize(("count", "low", "high"), [(2_000, 0.945, 0.954), (10_000, 0.948, 0.952)])
     def test_so_it_is_for_every_truth_and_many_examples(self, count, low, high):
         held = exact_coverage(count, self.TRUTHS)
         assert low <= held.min()
@@ -198,20 +204,27 @@ class TestCoverage:
         (exact,) = exact_coverage(50, np.array([0.8]))
         assert simulated_coverage(0.8, 50) == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 10_000))
 
+    def test_the_order_of_answers_does_not_matter(self):
+        correct = np.random.default_rng(0).random(1_000) < 0.7
+        assert accuracy_interval(correct) == accuracy_interval(np.sort(correct))
+
+    @pytest.mark.slow
+    def test_so_it_is_for_answers_drawn_one_by_one(self):
+        dice = np.random.default_rng(4)
+        assert 0.94 <= np.mean([held(0.7, dice.random(1_000) < 0.7) for _ in range(10_000)]) <= 0.96
+
     @staticmethod
     def skewed_coverage(samples: int) -> float:
-        dice, held = np.random.default_rng(0), 0
-        for seed in range(samples):
-            found = mean_interval(dice.lognormal(size=1_000), seed=seed)
-            held += found.low <= math.exp(0.5) <= found.high
-        return held / samples
+        dice = np.random.default_rng(0)
+        found = [mean_interval(dice.lognormal(size=1_000), seed=seed) for seed in range(samples)]
+        return sum(interval.low <= math.exp(0.5) <= interval.high for interval in found) / samples
 
     def test_skewed_losses_are_held_about_as_often(self):
-        assert 0.90 <= self.skewed_coverage(150) <= 0.98
+        assert 0.90 <= self.skewed_coverage(80) <= 0.99
 
     @pytest.mark.slow
     def test_skewed_losses_are_held_in_93_to_97_of_100(self):
-        assert 0.93 <= self.skewed_coverage(3_000) <= 0.97
+        assert 0.93 <= self.skewed_coverage(2_000) <= 0.97
 
 
 def sign_test(wins: int, losses: int) -> float:
@@ -339,22 +352,22 @@ class TestZ:
 
 RIGHT_AND_WRONG = (np.random.default_rng(8).random((2, 400)) < [[0.7], [0.62]]).astype(float)
 SHARES = np.random.default_rng(9).binomial(3, [[0.7], [0.66]], (2, 300)) / 3
-LOSSES = np.random.default_rng(10).lognormal([[0.0], [0.1]], 1, (2, 250))
+LOSSES = np.random.default_rng(14).lognormal([[0.0], [0.1]], 1, (2, 250))
 
 
 class TestPairedBootstrap:
     @pytest.mark.parametrize("pairs", [RIGHT_AND_WRONG, SHARES, LOSSES], ids=["right", "shares", "losses"])
     def test_it_is_that_of_a_plain_loop(self, pairs):
         differences, dice, count = pairs[0] - pairs[1], np.random.default_rng(77), pairs.shape[1]
-        means = np.array([np.mean([differences[dice.integers(count, size=count)]]) for _ in range(10_000)])
+        means = np.array([differences[dice.integers(count, size=count)].mean() for _ in range(5_000)])
         found, error = paired_bootstrap(*pairs), differences.std() / math.sqrt(count)
-        # A 2.5 % quantile of 10,000 normal values has a standard deviation of 0.027 times theirs.
+        # A 2.5 % quantile of 5,000 normal values has a standard deviation of 0.038 times theirs.
         assert found.interval.value == pytest.approx(differences.mean())
         assert found.interval.low == pytest.approx(np.quantile(means, 0.025), abs=0.15 * error)
         assert found.interval.high == pytest.approx(np.quantile(means, 0.975), abs=0.15 * error)
         p = 2 * min((means <= 1e-12).mean(), (means >= -1e-12).mean())
         assert 0.001 < p < 0.9
-        assert found.p == pytest.approx(p, abs=6 * math.sqrt(4 * p / 10_000))
+        assert found.p == pytest.approx(p, abs=6 * math.sqrt(2 * p / 5_000))
 
     @pytest.mark.parametrize("pairs", [RIGHT_AND_WRONG, SHARES, LOSSES], ids=["right", "shares", "losses"])
     def test_it_is_scipys(self, pairs):
@@ -412,7 +425,7 @@ class TestPairedBootstrap:
         assert paired_bootstrap(*LOSSES, resamples=1_001) == whole
 
 
-def loop_drop(before: np.ndarray, after: np.ndarray, resamples: int = 4_000) -> tuple[float, float]:
+def loop_drop(before: np.ndarray, after: np.ndarray, resamples: int = 3_000) -> tuple[float, float]:
     dice, count, drops = np.random.default_rng(21), len(before), []
     while len(drops) < resamples:
         drawn = dice.integers(count, size=count)
@@ -448,14 +461,13 @@ class TestRelativeDrop:
         assert paired.high - paired.low < (unpaired.high - unpaired.low) / 3
 
     def test_it_holds_the_truth_in_95_of_100_evaluations(self):
-        dice, held = np.random.default_rng(30), 0
-        for seed in range(600):
+        dice, truth, hits = np.random.default_rng(30), 1 - (0.9 * 0.7 * 0.5 + 0.1 * 0.1) / 0.7, 0
+        for seed in range(300):
             before = dice.random(500) < 0.7
             after = np.where(dice.random(500) < 0.9, before & (dice.random(500) < 0.5), dice.random(500) < 0.1)
-            truth = 1 - (0.9 * 0.7 * 0.5 + 0.1 * 0.1) / 0.7
             found = relative_drop(before, after, seed=seed, resamples=1_000)
-            held += found.low <= truth <= found.high
-        assert 0.925 <= held / 600 <= 0.975
+            hits += found.low <= truth <= found.high
+        assert 0.91 <= hits / 300 <= 0.985
 
     def test_few_right_answers_give_finite_ends(self):
         found = relative_drop([1, 0, 0, 0], [0, 1, 0, 0])

@@ -25,9 +25,15 @@ def blocks() -> list[tuple[str, str]]:
     return re.findall(r"^```(\w+)\n(.*?)^```", PAGE.read_text(), flags=re.MULTILINE | re.DOTALL)
 
 
-def follow(block: tuple[str, str]) -> None:
-    """Do what a reader does with a block, in the folder one is in."""
-    language, text = block
+def commands(text: str) -> list[list[str]]:
+    """Words of the commands of a block, after `liere`."""
+    lines = [shlex.split(line, comments=True) for line in text.splitlines()]
+    assert all(words[0] == "liere" for words in lines)
+    return [words[1:] for words in lines]
+
+
+def follow(language: str, text: str) -> None:
+    """Do what a reader does with a block, in the folder one is in; comparisons have a test of their own."""
     if language == "python":
         exec(compile(text, PAGE.name, "exec"), {})
     elif language == "yaml":
@@ -36,20 +42,18 @@ def follow(block: tuple[str, str]) -> None:
         Path(name[1]).write_text(text)
     else:
         assert language == "bash"
-        for line in text.splitlines():
-            words = shlex.split(line, comments=True)
-            assert words[0] == "liere"
-            assert main(words[1:]) == 0, line
+        for words in commands(text):
+            assert words[0] == "compare" or main(words) == 0, words
 
 
 @pytest.fixture(scope="module")
 def followed(tmp_path_factory):
-    """Return a folder in which the whole page was followed."""
+    """Return a folder in which the page was followed."""
     folder = tmp_path_factory.mktemp("own")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        for block in blocks():
-            follow(block)
+        for language, text in blocks():
+            follow(language, text)
     return folder
 
 
@@ -62,9 +66,14 @@ def test_what_can_be_learned_is_learned(followed, name, examples):
     assert run.is_finished
 
 
-def test_the_comparison_has_a_report_of_all_three(followed):
-    report = followed / "my-comparison" / "report.html"
-    assert report.exists()
+@pytest.mark.slow
+def test_the_comparison_has_a_report_of_all_three(followed, monkeypatch):
+    monkeypatch.chdir(followed)
+    (words,) = [
+        words for language, text in blocks() if language == "bash" for words in commands(text) if words[0] == "compare"
+    ]
+    assert main(words) == 0
+    assert (followed / "my-comparison" / "report.html").exists()
     for encoding in ("absolute", "rope_mixed", "liere8"):
         (record,) = open_run(followed / "my-comparison" / "runs" / f"{encoding}-seed0").evaluations()
         assert record["examples"] == 30
@@ -106,18 +115,16 @@ def test_what_is_wrong_is_told_in_a_line_before_there_is_a_run(followed, monkeyp
         assert not Path("runs/wrong").exists()
 
 
-@pytest.mark.parametrize("shape", [(8, 8), (8, 8, 3), (4, 8, 8)], ids=str)
-def test_files_of_medmnist_work_as_they_are(tmp_path, monkeypatch, shape):
+# Three-dimensional ones are called images, too: 28 slices are more than channels can be.
+@pytest.mark.parametrize(("shape", "patch"), [((8, 8), "4"), ((8, 8, 3), "4"), ((28, 8, 8), "[14, 4, 4]")], ids=str)
+def test_files_of_medmnist_work_as_they_are(tmp_path, monkeypatch, shape, patch):
     monkeypatch.chdir(tmp_path)
     random = np.random.default_rng(0)
     arrays = {}
     for split, count in {"train": 32, "val": 8, "test": 8}.items():
         arrays[f"{split}_labels"] = np.arange(count, dtype=np.uint8)[:, None] % 2
-        # Three-dimensional ones are called images, too; 28 slices are more than channels can be.
-        size = (28, 8, 8) if shape == (4, 8, 8) else shape
-        arrays[f"{split}_images"] = random.integers(0, 256, (count, *size), dtype=np.uint8)
+        arrays[f"{split}_images"] = random.integers(0, 256, (count, *shape), dtype=np.uint8)
     np.savez("med.npz", **arrays)
-    patch = "[14, 4, 4]" if shape == (4, 8, 8) else "4"
     Path("med.yaml").write_text(
         f"data: {{name: npz, root: med.npz}}\nmodel: {{patch_size: {patch}, dim: 8, depth: 1, heads: 1, mlp_dim: 8}}\n"
         "training: {examples: 16, batch_size: 8}\nhardware: {accelerator: cpu, threads: 1}\n"

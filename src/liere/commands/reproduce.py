@@ -28,8 +28,8 @@ GPU_SPEED = 1e14  # operations a second, for the cost in days of a GPU
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.usage = (
-        "liere reproduce (list | all | NAME) [--scale small|paper] [--only DATA] [--out DIR] [--jobs N] [--smoke] "
-        "[--own] [--dry-run] [--configs DIR] [--export DIR] [--SECTION.FIELD X ...]"
+        "liere reproduce (list | all | NAME) [--scale small|paper] [--only DATA] [--data DIR] [--out DIR] [--jobs N] "
+        "[--smoke] [--own] [--dry-run] [--configs DIR] [--export DIR] [--SECTION.FIELD X ...]"
     )
     parser.add_argument("name", metavar="NAME", help="a table or figure, as `liere reproduce list` names them, or all")
     parser.add_argument("--scale", choices=SCALES, default="small", help="which experiments (default: small)")
@@ -42,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="folder of runs and results; what is finished there is not run again (default: ./liere-reproduce/<scale>)",
     )
+    parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the data sets (default: ./data)")
     parser.add_argument("--jobs", type=positive_number, metavar="N", help="processes (default: one a GPU, or a core)")
     parser.add_argument(
         "--smoke", action="store_true", help="a rehearsal: everything is run, with tiny models and a few examples"
@@ -111,7 +112,9 @@ def _reproduce(entry: Entry, args: argparse.Namespace, fields: dict[str, str]) -
     if entry.experiment:
         committed = None if args.own or args.smoke else committed_runs(args.scale)
         places = [folder / "runs", *([committed] if committed else [])]
-        reproduction = prepare(entry, args.scale, fields, places=places, only=args.only, smoke=args.smoke)
+        reproduction = prepare(
+            entry, args.scale, fields, places=places, only=args.only, data=args.data, smoke=args.smoke
+        )
         if args.configs is not None:
             _write_configs(reproduction, args.configs)
             return

@@ -11,14 +11,17 @@ from torch import Tensor
 from liere.evaluation.attention_maps import cls_attention, overlay_png
 from liere.evaluation.report import AttentionRow, Pictures, Sample
 from liere.evaluation.summary import encoding_names
+from liere.shapes import UInt8
 from liere.training.images import to_float
 from liere.training.model import load_model
 from liere.training.runs import Run
 
-__all__ = ["attention_of", "make_pictures", "png"]
+__all__ = ["attention_of", "flat_picture", "make_pictures", "png"]
 
 SAMPLES = 4
 EXAMPLE = 0  # of the test split, whose attention is shown
+SPATIAL_CAPTION = "The Y's base points at the arrow that points {}."
+CAPTION = "Class: {}."
 
 
 def make_pictures(runs: Sequence[Run], sizes: Sequence[int]) -> Pictures:
@@ -28,10 +31,12 @@ def make_pictures(runs: Sequence[Run], sizes: Sequence[int]) -> Pictures:
         runs: Finished runs of one task.
         sizes: Image sizes of the attention maps.
     """
-    data = runs[0].config.data.load("test")
-    images, labels = data.batch(range(SAMPLES))
+    config = runs[0].config.data
+    data = config.load("test")
+    _, images, labels = data.load(list(range(min(SAMPLES, len(data)))))
+    caption = SPATIAL_CAPTION if config.name == "spatial" else CAPTION
     samples = [
-        Sample(f"The Y's base points at the arrow that points {data.facts.classes[label]}.", png(image))
+        Sample(caption.format(data.facts.classes[label]), png(flat_picture(image, len(data.facts.image_size))))
         for image, label in zip(images, labels.tolist(), strict=True)
     ]
     firsts: dict[str, Run] = {}
@@ -46,8 +51,29 @@ def make_pictures(runs: Sequence[Run], sizes: Sequence[int]) -> Pictures:
     return Pictures(samples, attention)
 
 
-def png(image: Tensor) -> bytes:
-    """Return an image `[3, height, width]`, uint8, as a PNG file."""
+def flat_picture(image: Tensor, axes: int) -> UInt8[Tensor, "3 height width"]:
+    """Return an image, clip or volume as a picture: of several clips the first, of frames and slices the middle one.
+
+    Args:
+        image: `[channels, *size]`, or `[clips, channels, *size]`; uint8, or float, which is stretched to the whole range.
+        axes: How many axes its size has.
+
+    Example:
+        >>> flat_picture(torch.rand(2, 1, 5, 8, 8), axes=3).shape
+        torch.Size([3, 8, 8])
+    """
+    if image.ndim > axes + 1:
+        image = image[0]
+    for _ in range(axes - 2):
+        image = image[:, image.shape[1] // 2]
+    if image.is_floating_point():
+        low, high = image.aminmax()
+        image = (255 * (image - low) / (high - low).clamp(min=1e-12)).round().byte()
+    return image[:3] if len(image) >= 3 else image[:1].expand(3, -1, -1)
+
+
+def png(image: UInt8[Tensor, "3 height width"]) -> bytes:
+    """Return a picture as a PNG file."""
     from matplotlib.image import imsave
 
     file = io.BytesIO()
@@ -56,9 +82,14 @@ def png(image: Tensor) -> bytes:
 
 
 def attention_of(run: Run, size: int) -> list[bytes]:
-    """Return a run's attention maps over a test example, a PNG file a layer."""
+    """Return a run's attention maps over a test example, a PNG file a layer; of frames and slices, the middle one."""
     data, model = run.config.data.load("test", size=size), load_model(run.config, run.final_weights)
-    images, _ = data.batch([EXAMPLE])
+    axes = len(data.facts.image_size)
+    _, images, _ = data.load([EXAMPLE])
+    first = images.flatten(0, -axes - 2)[:1]
     mean, std = torch.tensor(data.facts.mean), torch.tensor(data.facts.std)
-    layers = cls_attention(model, to_float(images, mean=mean, std=std))
-    return [overlay_png(images[0], layer[0]) for layer in layers]
+    maps = [layer[0] for layer in cls_attention(model, to_float(first, mean=mean, std=std))]
+    for _ in range(axes - 2):
+        maps = [layer[len(layer) // 2] for layer in maps]
+    picture = flat_picture(first[0], axes)
+    return [overlay_png(picture, layer) for layer in maps]

@@ -13,13 +13,15 @@ from liere.comparison.plan import PlannedRun, file_name, parse_encoding
 from liere.reproduce.experiment import DataColumn, Experiment, experiments_folder
 from liere.training.config import RunConfig
 from liere.training.config_file import parse_config, read_config
+from liere.training.data_config import FIELDS
 
 __all__ = ["Key", "Wanted", "plan_runs", "unique_runs"]
 
+DATA_FOLDER = "data"
 # A rehearsal: everything is run, as small as can be.
 SMOKE = {
     "model.size": "null",
-    "model.dim": "32",
+    "model.dim": "128",
     "model.depth": "2",
     "model.heads": "2",
     "model.mlp_dim": "32",
@@ -30,7 +32,7 @@ SMOKE = {
     "training.validation_examples": "8",
     "optimizer.warmup_steps": "0",
 }
-SMOKE_TEST_EXAMPLES = 16
+SMOKE_TEST_EXAMPLES = 8
 
 
 class Key(NamedTuple):
@@ -58,32 +60,42 @@ class Wanted:
     planned: PlannedRun
 
 
-def plan_runs(experiment: Experiment, overrides: dict[str, str], folder: Path, *, smoke: bool = False) -> list[Wanted]:
+def plan_runs(
+    experiment: Experiment, overrides: dict[str, str], folder: Path, *, data: Path | None = None, smoke: bool = False
+) -> list[Wanted]:
     """Return the runs of an experiment, checked; runs that several tables need have the same folder in all of them.
 
     Args:
         experiment: The experiment.
-        overrides: Fields that are to be other than in it, by dotted name, as words.
+        overrides: Fields that are to be other than in it, by dotted name, as words; those of a data set are for those
+            that have them.
         folder: Where runs are kept.
+        data: Folder of the data sets, instead of ./data.
         smoke: Whether it is a rehearsal, as small as can be.
 
     Raises:
         ValueError: If something does not fit.
     """
     wanted = []
+    contents = {
+        label: _with_root(read_config(experiments_folder() / column.recipe), data)
+        for label, column in experiment.data.items()
+    }
+    _check_overrides(contents, overrides)
     for label, column in experiment.data.items():
-        content = read_config(experiments_folder() / column.recipe)
+        content = contents[label]
+        own = {name: word for name, word in overrides.items() if _has_field(content, name)}
         for variant, fields in experiment.vary.items():
             for encoding in fields.get("encodings") or column.encodings or experiment.encodings:
                 seeds = column.seeds or experiment.seeds
                 for seed in seeds[:1] if smoke else seeds:
-                    words = _words(fields, encoding, seed) | (SMOKE if smoke else {}) | overrides
+                    words = _words(fields, encoding, seed) | (SMOKE if smoke else {}) | own
                     config = parse_config(content, words, source=column.recipe)
                     key = Key(label, variant, encoding)
                     base = _planned(experiment, column, encoding, config, folder, smoke)
                     wanted.append(Wanted(key, seed, base))
                     if experiment.fine_tune is not None:
-                        tuned = _fine_tuned(content, words, experiment.fine_tune, overrides, base, smoke)
+                        tuned = _fine_tuned(content, words, experiment.fine_tune, own, base, smoke)
                         wanted.append(
                             Wanted(
                                 key._replace(fine_tuned=True),
@@ -92,6 +104,27 @@ def plan_runs(experiment: Experiment, overrides: dict[str, str], folder: Path, *
                             )
                         )
     return wanted
+
+
+def _with_root(content: dict[str, Any], data: Path | None) -> dict[str, Any]:
+    """Look for the data set of a recipe in another folder than ./data."""
+    section = content.get("data", {})
+    if data is None or section.get("name", "spatial") == "spatial":
+        return content
+    root = Path(section.get("root", DATA_FOLDER))
+    return content | {"data": section | {"root": str(data / root.relative_to(DATA_FOLDER))}}
+
+
+def _has_field(content: dict[str, Any], name: str) -> bool:
+    section, _, field = name.partition(".")
+    data_set = content.get("data", {}).get("name", "spatial")
+    return section != "data" or field in FIELDS[data_set] | {"size", "seed"}
+
+
+def _check_overrides(contents: dict[str, dict[str, Any]], overrides: dict[str, str]) -> None:
+    for name in overrides:
+        if not any(_has_field(content, name) for content in contents.values()):
+            raise ValueError(f"--{name} is of none of these data sets ({', '.join(contents)}): leave it out")
 
 
 def _planned(

@@ -105,6 +105,7 @@ def prepare(
     *,
     places: Sequence[Path],
     only: Sequence[str] = (),
+    data: Path | None = None,
     smoke: bool = False,
 ) -> Reproduction:
     """Read a table's experiment and say which runs it needs.
@@ -115,6 +116,7 @@ def prepare(
         overrides: Fields that are to be other than in the experiment, by dotted name, as words.
         places: Folders of runs: the first is where missing ones are made.
         only: Data sets to take; all, if empty.
+        data: Folder of the data sets, instead of ./data.
         smoke: Whether it is a rehearsal, as small as can be.
 
     Raises:
@@ -128,7 +130,7 @@ def prepare(
             )
     if only:
         experiment = experiment.model_copy(update={"data": {name: experiment.data[name] for name in only}})
-    wanted = plan_runs(experiment, overrides, places[0], smoke=smoke)
+    wanted = plan_runs(experiment, overrides, places[0], data=data, smoke=smoke)
     return Reproduction(entry, experiment, wanted, tuple(places))
 
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["SPLITS", "find_facts", "load_split"]
 
 SPLITS = ("train", "val", "test")
-KNOWN_CLASSES = {"imagenet": 1000, "ucf101": 101}
 
 
 def find_facts(config: DataConfig) -> DataFacts:
@@ -41,10 +40,6 @@ def find_facts(config: DataConfig) -> DataFacts:
         return replace(arrays.facts, image_size=arrays.size_at(config.size))
     from liere.training.decoded_data import find_decoded_facts
 
-    if config.name in KNOWN_CLASSES and not config.path.exists():  # enough to say what it would cost
-        size = (config.size or config.default_size() or 0,) * 2
-        shape = (config.frames, *size) if config.name == "ucf101" else size
-        return DataFacts(tuple(map(str, range(KNOWN_CLASSES[config.name]))), 3, shape, (0.5,) * 3, (0.5,) * 3)
     return find_decoded_facts(config)
 
 

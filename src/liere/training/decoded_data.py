@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from liere.data.class_folders import find_classes, list_files, split_folder
 from liere.data.decoding import IMAGENET_MEAN, IMAGENET_STD, DecodedFiles
 from liere.data.examples import DataFacts
@@ -17,22 +19,33 @@ __all__ = ["find_decoded_facts", "load_decoded"]
 VIDEOS = ("videos", "ucf101")
 
 
-def find_decoded_facts(config: DataConfig, size: int | None = None) -> DataFacts:
-    """Return what a model has to know of the data, at another size if asked for.
+class _WellKnown(NamedTuple):
+    folder: str
+    classes: int
+
+
+WELL_KNOWN = {"imagenet": _WellKnown("train", 1000), "ucf101": _WellKnown("ucfTrainTestlist", 101)}
+"""The folder that tells the classes, and how many there are."""
+
+
+def find_decoded_facts(config: DataConfig) -> DataFacts:
+    """Return what a model has to know of the data.
+
+    Where a well-known data set is not there, its classes are known by number.
 
     Raises:
-        FileNotFoundError: If the data set is not there.
-        ValueError: If class folders are missing or empty.
+        FileNotFoundError: If another one is not there.
+        ValueError: If class folders are missing or empty, or a list is damaged.
     """
-    classes = read_classes(config.path) if config.name == "ucf101" else find_classes(config.path, _suffixes(config))
-    sides = (size or config.size or OTHER_SIZE,) * 2
-    image_size = (config.frames, *sides) if config.name in VIDEOS else sides
-    return DataFacts(classes, 3, image_size, IMAGENET_MEAN, IMAGENET_STD)
+    known = WELL_KNOWN.get(config.name)
+    if known and not (config.path / known.folder).is_dir():
+        return _facts(config, tuple(map(str, range(known.classes))))
+    return _facts(config, _classes(config))
 
 
 def load_decoded(config: DataConfig, split: str, size: int | None, length: int | None) -> DecodedFiles:
     """Return a split of the data; see `DataConfig.load`."""
-    facts = find_decoded_facts(config, size)
+    facts = _facts(config, _classes(config), size)
     files = _list(config, split, facts.classes)
     files = files.select(choose_examples(config, split, files.labels, length))
     if config.name in VIDEOS:
@@ -53,6 +66,16 @@ def load_decoded(config: DataConfig, split: str, size: int | None, length: int |
         rand_augment=config.rand_augment,
         max_unreadable=config.max_unreadable,
     )
+
+
+def _facts(config: DataConfig, classes: tuple[str, ...], size: int | None = None) -> DataFacts:
+    sides = (size or config.size or OTHER_SIZE,) * 2
+    image_size = (config.frames, *sides) if config.name in VIDEOS else sides
+    return DataFacts(classes, 3, image_size, IMAGENET_MEAN, IMAGENET_STD)
+
+
+def _classes(config: DataConfig) -> tuple[str, ...]:
+    return read_classes(config.path) if config.name == "ucf101" else find_classes(config.path, _suffixes(config))
 
 
 def _list(config: DataConfig, split: str, classes: tuple[str, ...]) -> FileTable:

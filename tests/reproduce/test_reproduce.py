@@ -1,0 +1,276 @@
+"""Which runs are found and which are made, and what tables make of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tests.training.requirements")
+
+from liere.cli import main
+from liere.evaluation.conditions import Condition
+from liere.evaluation.predictions import Predictions
+from liere.reproduce.catalogue import CATALOGUE
+from liere.reproduce.claims import compare, is_best
+from liere.reproduce.export import export_run
+from liere.reproduce.plan import Key, unique_runs
+from liere.reproduce.reproduce import prepare
+from liere.reproduce.results import Found
+from liere.training.runs import open_run
+from tests.reproduce.fakes import finish, predictions
+
+ACCURACY = {
+    "absolute:init_std=1": 0.5,
+    "absolute": 0.55,
+    "visionllama": 0.6,
+    "rope_mixed": 0.7,
+    "liere8": 0.8,
+    "liere": 0.75,
+}
+
+
+def fake_all(name: str, out: Path, *, scale: str = "small", only=("CIFAR-10",), accuracy=ACCURACY, **options) -> None:
+    """Make every run of a table look finished, with given accuracies; a variation or condition takes some of it."""
+    entry = CATALOGUE[name]
+    reproduction = prepare(entry, scale, {}, places=[out / "runs"], only=only)
+    for place, one in enumerate(reproduction.wanted):
+        planned = one.planned
+        if planned.folder.exists():
+            continue
+        found = {}
+        for number, condition in enumerate(planned.conditions):
+            base = accuracy.get(one.key.encoding, 0.65) - 0.05 * list(reproduction.experiment.vary).index(
+                one.key.variant
+            )
+            base -= 0.3 * bool(condition.shuffle) + 0.02 * number
+            found[condition] = predictions(base, planned.examples or 400, seed=1000 * place + one.seed)
+        finish(planned, planned.folder, found, **options)
+
+
+@pytest.fixture
+def reproduce(tmp_path, capsys):
+    """Run `liere reproduce` in a folder of its own, and return what it printed and the numbers it wrote."""
+
+    def call(name, *more):
+        code = main(["reproduce", name, "--out", str(tmp_path / "out"), "--own", *more])
+        printed = capsys.readouterr()
+        assert code == 0, printed.err
+        file = tmp_path / "out" / f"{name}.json"
+        return printed.out, json.loads(file.read_text()) if file.exists() else {}
+
+    call.out = tmp_path / "out"
+    return call
+
+
+class TestFinding:
+    def test_finished_runs_are_not_made_again_and_the_table_is_rebuilt(self, reproduce):
+        fake_all("main", reproduce.out)
+        printed, numbers = reproduce("main", "--only", "CIFAR-10")
+        assert "main: 18 of 18 runs are finished" in printed
+        assert len(numbers["runs"]) == 18
+        for encoding, accuracy in ACCURACY.items():
+            assert numbers["numbers"]["accuracy"][encoding]["CIFAR-10"]["value"] == pytest.approx(accuracy, abs=0.002)
+
+    def test_other_tables_use_the_same_runs(self, reproduce):
+        fake_all("main", reproduce.out)
+        for name in ("loss", "significance", "compute"):
+            assert "18 of 18 runs are finished" in reproduce(name, "--only", "CIFAR-10")[0]
+        printed, _ = reproduce("sharing", "--dry-run")
+        assert "sharing: 3 of 12 runs are finished" in printed
+
+    def test_what_was_exported_is_found_without_weights_and_says_the_same(self, reproduce, tmp_path, monkeypatch):
+        fake_all("main", reproduce.out)
+        _, numbers = reproduce("main", "--only", "CIFAR-10", "--export", str(tmp_path / "kept"))
+        monkeypatch.setattr("liere.reproduce.reproduce.committed_runs", lambda scale: tmp_path / "kept" / "runs")
+        assert main(["reproduce", "main", "--only", "CIFAR-10", "--out", str(tmp_path / "other")]) == 0
+        again = json.loads((tmp_path / "other" / "main.json").read_text())
+        assert again["numbers"] == numbers["numbers"]
+        assert not (tmp_path / "other" / "runs").exists()
+        for name in ("config.yaml", "result.json", "metrics.csv", "evaluation.json"):
+            assert len(list((tmp_path / "kept" / "runs").glob(f"*/{name}"))) == 18
+        assert not list((tmp_path / "kept").rglob("*.safetensors"))
+
+    def test_figures_that_need_weights_do_not_take_runs_without(self, tmp_path):
+        fake_all("spatial", tmp_path, only=())
+        places = [tmp_path / "runs"]
+        assert prepare(CATALOGUE["spatial"], "small", {}, places=places).missing() == []
+        assert len(prepare(CATALOGUE["attention"], "small", {}, places=places).missing()) == 15
+
+    def test_a_missing_fine_tuned_run_needs_the_weights_of_its_source(self, tmp_path):
+        entry, places = CATALOGUE["resolution"], [tmp_path / "runs"]
+        wanted = prepare(entry, "small", {}, places=places).wanted
+        for one in wanted:
+            if not one.key.fine_tuned:
+                answers = {condition: predictions(0.5, 2000) for condition in one.planned.conditions}
+                finish(one.planned, one.planned.folder, answers, weights=one.key.encoding == "liere")
+        missing = prepare(entry, "small", {}, places=places).missing()
+        assert sum(run.config.training.start_from is None for run in missing) == 3
+        assert sum(run.config.training.start_from is not None for run in missing) == 4
+        firsts = [run.config.training.start_from is not None for run in missing]
+        assert firsts == sorted(firsts)
+
+    def test_a_run_that_lacks_a_test_is_missing(self, tmp_path):
+        entry, places = CATALOGUE["shuffling"], [tmp_path / "runs"]
+        for one in prepare(CATALOGUE["main"], "small", {}, places=places, only=["CIFAR-10"]).wanted:
+            finish(one.planned, one.planned.folder, {Condition(32): predictions(0.5)})
+        missing = prepare(entry, "small", {}, places=places, only=["CIFAR-10"]).missing()
+        assert len(missing) == 18
+
+    def test_runs_are_merged_with_all_their_tests(self, tmp_path):
+        wanted = prepare(CATALOGUE["fraction"], "paper", {}, places=[tmp_path]).wanted
+        runs = list(unique_runs(wanted * 2))
+        assert len(runs) == len({one.planned.folder for one in wanted}) == 36
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ("mian", "unknown table or figure 'mian': did you mean 'main'?"),
+            ("main --only MNIST", "--only 'MNIST' is not in main at this scale: it has CIFAR-10"),
+            ("main --model.encoding liere8", "--model.encoding is what the experiments vary"),
+            ("spatial --data.flip true", "--data.flip is of none of these data sets (spatial)"),
+            ("main --only CIFAR-10 --own --data nowhere", "no cifar10 in nowhere"),
+            ("resolution --own --data nowhere --model.dim 65", "65"),
+        ],
+    )
+    def test_it_is_told_in_a_line_before_anything_runs(self, tmp_path, monkeypatch, capsys, arguments, message):
+        monkeypatch.chdir(tmp_path)
+        assert main(["reproduce", *arguments.split()]) == 2
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
+        assert not list(tmp_path.rglob("config.yaml"))
+
+    def test_listing_needs_no_data(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        assert main(["reproduce", "list"]) == 0
+        printed = capsys.readouterr().out
+        for name in CATALOGUE:
+            assert f"\n{name} " in printed
+
+    def test_configurations_can_be_written_and_trained(self, tmp_path, capsys):
+        assert main(["reproduce", "block", "--scale", "paper", "--configs", str(tmp_path)]) == 0
+        assert len(list(tmp_path.glob("*.yaml"))) == 14
+        file = next(tmp_path.glob("cifar100-liere48-*.yaml"))
+        assert main(["train", "--config", str(file), "--data.root", "nowhere", "--dry-run"]) == 2
+        assert "no cifar100 in nowhere" in capsys.readouterr().err
+
+
+class TestTables:
+    def test_main_has_the_paper_s_numbers_beside_ours(self, reproduce):
+        fake_all("main", reproduce.out)
+        printed, numbers = reproduce("main", "--only", "CIFAR-10")
+        line = next(line for line in printed.splitlines() if line.startswith("LieRE₈"))
+        assert "80.0 (" in line
+        assert "70.3 (69.4-71.2)" in line
+        verdicts = {claim["text"]: claim["verdict"] for claim in numbers["claims"]}
+        assert verdicts["CIFAR-10: LieRE₈ is the most accurate"] == "holds"
+        assert verdicts["CIFAR-10: LieRE₈ beats absolute, init 1"] == "holds"
+
+    def test_claims_turn_with_the_numbers(self, reproduce):
+        fake_all("main", reproduce.out, accuracy=ACCURACY | {"liere8": 0.4})
+        _, numbers = reproduce("main", "--only", "CIFAR-10")
+        verdicts = {claim["text"]: claim["verdict"] for claim in numbers["claims"]}
+        assert verdicts["CIFAR-10: LieRE₈ is the most accurate"] == "does not hold"
+        assert verdicts["CIFAR-10: LieRE₈ beats absolute, init 1"] == "does not hold"
+
+    def test_losses(self, reproduce):
+        fake_all("main", reproduce.out)
+        _, numbers = reproduce("loss", "--only", "CIFAR-10")
+        for encoding, accuracy in ACCURACY.items():
+            expected = 0.5 * accuracy + 2.0 * (1 - accuracy) + 0.05
+            assert numbers["numbers"]["loss"][encoding]["CIFAR-10"]["value"] == pytest.approx(expected, abs=0.01)
+
+    def test_shuffling_tells_the_relative_drop(self, reproduce):
+        fake_all("shuffling", reproduce.out)
+        printed, numbers = reproduce("shuffling", "--only", "CIFAR-10")
+        drop = numbers["numbers"]["drop"]["CIFAR-10, patches"]["liere8"]["value"]
+        assert drop == pytest.approx(1 - (0.8 - 0.32) / 0.8, abs=0.005)
+        assert "82.5" in printed
+
+    def test_initialisations_are_compared_by_the_z_test(self, reproduce):
+        fake_all("init", reproduce.out, only=())
+        printed, numbers = reproduce("init")
+        assert numbers["numbers"]["liere8"]["difference"] == pytest.approx(0.05, abs=0.002)
+        assert "-3.85" in printed
+
+    @pytest.mark.parametrize("name", ["size", "fraction", "block", "sharing", "pooling", "resolution", "spatial"])
+    def test_all_others_are_built_and_drawn(self, reproduce, name):
+        fake_all(name, reproduce.out, only=())
+        printed, numbers = reproduce(name)
+        assert numbers["claims"]
+        page = (reproduce.out / f"{name}.html").read_text()
+        assert "Do the paper's claims hold here?" in page.replace("&#39;", "'")
+        for claim in numbers["claims"]:
+            assert claim["verdict"] in ("holds", "does not hold", "is not decided")
+            assert claim["evidence"] in printed
+
+    def test_compute_tells_how_much_less_is_needed(self, reproduce):
+        fake_all("main", reproduce.out)
+        _, numbers = reproduce("compute", "--only", "CIFAR-10")
+        found = numbers["numbers"]["absolute:init_std=1"]
+        assert found["absolute:init_std=1"]["fewer_examples"] == pytest.approx(1)
+        assert found["liere8"]["target"] == pytest.approx(0.8)
+
+    def test_flops_need_no_runs(self, reproduce):
+        printed, _ = reproduce("flops")
+        assert "0.970 G*" in printed
+        assert "5.684 G" in printed
+
+
+class TestClaims:
+    @staticmethod
+    def found(*accuracies: float) -> Found:
+        return Found([predictions(accuracy, 2000, seed) for seed, accuracy in enumerate(accuracies)])
+
+    def test_a_clear_lead_holds_its_opposite_does_not_and_a_small_one_is_not_decided(self):
+        assert compare("a", self.found(0.6), self.found(0.5)).verdict == "holds"
+        assert compare("a", self.found(0.5), self.found(0.6)).verdict == "does not hold"
+        near = Found([predictions(0.5, 2000, seed=9)])
+        assert compare("a", self.found(0.5), near).verdict == "is not decided"
+        assert compare("a", None, self.found(0.5)).verdict == "is not decided"
+
+    def test_a_lower_loss_is_better(self):
+        assert compare("a", self.found(0.6), self.found(0.5), loss=True).verdict == "holds"
+
+    def test_seeds_are_counted(self):
+        claim = compare("a", self.found(0.6, 0.7, 0.5), self.found(0.5, 0.5, 0.6))
+        assert "ahead in 2 of 3 seeds" in claim.evidence
+
+    def test_the_best_is_held_against_the_second(self):
+        found = {"liere8": self.found(0.7), "rope_mixed": self.found(0.6), "absolute": self.found(0.2)}
+        claim = is_best("best", "liere8", found)
+        assert claim.verdict == "holds"
+        assert claim.evidence.startswith("against RoPE-Mixed")
+
+
+class TestFound:
+    def test_seeds_are_averaged_example_by_example(self):
+        one, other = predictions(0.5, 100, 0), predictions(0.7, 100, 1)
+        found = Found([one, other])
+        assert np.array_equal(found.correct, (one.correct + other.correct) / 2)
+        assert found.accuracy.value == pytest.approx(0.6)
+        assert found.by_seed == [0.5, 0.7]
+
+
+def test_exported_predictions_are_the_same(tmp_path):
+    (one, *_) = prepare(CATALOGUE["main"], "small", {}, places=[tmp_path / "runs"], only=["CIFAR-10"]).wanted
+    run = finish(one.planned, one.planned.folder, {Condition(32): predictions(0.5)})
+    export_run(run, tmp_path / "kept")
+    kept = open_run(tmp_path / "kept")
+    (record,) = kept.evaluations("final")
+    assert record["predictions"].endswith(".csv.gz")
+    assert Predictions.read(kept.folder / record["predictions"]) == Predictions.read(
+        run.folder / run.evaluations()[0]["predictions"]
+    )
+    first = (kept.folder / record["predictions"]).read_bytes()
+    export_run(run, tmp_path / "kept")
+    assert (kept.folder / record["predictions"]).read_bytes() == first
+
+
+def test_keys_tell_fine_tuned_runs_apart():
+    assert Key("a", "", "b") != Key("a", "", "b", fine_tuned=True)

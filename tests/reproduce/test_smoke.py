@@ -1,0 +1,80 @@
+"""Every table and figure at the paper's scale, as a rehearsal: on tiny archives in the true format of the data sets."""
+
+from __future__ import annotations
+
+import json
+from multiprocessing import Pipe
+
+import pytest
+
+pytest.importorskip("tests.training.requirements")
+pytest.importorskip("av")
+
+from liere.cli import main
+from liere.comparison.jobs import Slot
+from liere.reproduce.catalogue import CATALOGUE
+from tests.data.archives import write_cifar
+from tests.data.file_archives import write_imagenet, write_ucf101
+from tests.training.tiny import quiet
+
+pytestmark = [quiet, pytest.mark.xdist_group("reproduce")]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Tiny CIFAR-100, ImageNet and UCF101, as they would be downloaded."""
+    folder = tmp_path_factory.mktemp("data")
+    write_cifar(folder, "cifar100")
+    write_imagenet(folder / "imagenet")
+    write_ucf101(folder / "ucf101")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    """Where all of them are made: tables share runs."""
+    return tmp_path_factory.mktemp("out")
+
+
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """Make runs one after the other, without starting processes, which would take longer than the runs."""
+
+    def run_jobs(jobs, *, slots, watch, ended):
+        parent, alive = Pipe(duplex=False)
+        for job in jobs:
+            job.work(*job.arguments, Slot(0, parent))
+            ended(job, 0)
+        alive.close()
+
+    monkeypatch.setattr("liere.comparison.plan.run_jobs", run_jobs)
+
+
+FIELDS = {
+    "main": "--data.verify false --data.frames 4 --data.test_clips 2",
+    "block": "--data.verify false --data.frames 4 --data.test_clips 2",
+    "shuffling": "--data.verify false --data.frames 4 --data.test_clips 2",
+    "spatial": "",
+    "resolution": "",
+}
+
+
+def reproduce(name, data, out, *more) -> int:
+    fields = FIELDS.get(CATALOGUE[name].experiment, "--data.verify false").split()
+    fields += ["--hardware.accelerator", "cpu", "--hardware.workers", "0", "--hardware.threads", "1"]
+    return main(
+        ["reproduce", name, "--scale", "paper", "--smoke", "--data", str(data), "--out", str(out), *more, *fields]
+    )
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_it_runs_end_to_end(name, data, out, capsys, in_this_process):
+    assert reproduce(name, data, out) == 0
+    printed = capsys.readouterr().out
+    found = json.loads((out / f"{name}.json").read_text())
+    assert found["title"] in (out / f"{name}.html").read_text()
+    assert (out / f"{name}.md").exists()
+    for claim in found["claims"]:
+        assert claim["text"] in printed
+    for caption in (out / name).glob("*.png") if (out / name).exists() else ():
+        assert caption.read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,99 @@
+"""The clips that `tools/make_clips.py` renders: balanced, repeatable, and their first frames tell nothing."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+
+import pytest
+
+np = pytest.importorskip("numpy")
+pytest.importorskip("PIL")
+COUNTS = {"train": 10, "val": 10, "test": 10}
+
+
+@pytest.fixture(scope="module")
+def tool():
+    pytest.importorskip("ale_py", reason="pip install ale-py to render clips")
+    return pytest.importorskip("tools.make_clips")
+
+
+@pytest.fixture(scope="module")
+def arrays(tool):
+    return tool.make_splits(COUNTS, seed=3, quiet=True)
+
+
+def test_the_file_holds_what_its_readers_expect(arrays):
+    classes = len(arrays["classes"])
+    assert sorted(arrays) == sorted(
+        ["classes", *(f"{split}_{what}" for split in COUNTS for what in ("videos", "labels"))]
+    )
+    for split, count in COUNTS.items():
+        videos, labels = arrays[f"{split}_videos"], arrays[f"{split}_labels"]
+        assert (videos.dtype, videos.shape) == (np.uint8, (count, 8, 32, 32))
+        assert labels.dtype == np.int64
+        assert np.bincount(labels, minlength=classes).tolist() == [count // classes] * classes
+
+
+def test_another_seed_gives_other_clips(tool, arrays):
+    other = tool.make_splits({"train": 10}, seed=4, quiet=True)
+    assert not np.array_equal(other["train_videos"], arrays["train_videos"])
+
+
+def test_every_first_frame_comes_with_every_label_and_no_whole_clip_comes_twice(arrays):
+    clips: set[bytes] = set()
+    for split, count in COUNTS.items():
+        labels_of: dict[bytes, set[int]] = {}
+        for video, label in zip(arrays[f"{split}_videos"], arrays[f"{split}_labels"], strict=True):
+            labels_of.setdefault(video[0].tobytes(), set()).add(int(label))
+            clips.add(video.tobytes())
+        assert len(labels_of) == count // len(arrays["classes"])
+        assert all(labels == set(range(len(arrays["classes"]))) for labels in labels_of.values())
+    assert len(clips) == sum(COUNTS.values())
+
+
+def test_a_held_direction_moves_the_boxer_that_way(tool):
+    """The boxer is what is brighter than the floor; the mean over many moments, since punches throw it back."""
+    moves = []
+    for clips in itertools.islice(tool.play("boxing", (0,)), 8):
+        ends = [[np.argwhere(frame[2:-2, 2:-2] > 170).mean(axis=0) for frame in clip[[0, -1]]] for clip in clips]
+        moves.append([last - first for first, last in ends])
+    still, up, right, down, left = np.mean(moves, axis=0)
+    assert up[0] < still[0] - 1 < still[0] + 1 < down[0]
+    assert left[1] < still[1] - 1 < still[1] + 1 < right[1]
+
+
+def test_clips_that_end_alike_are_noticed(tool):
+    clips = np.zeros((3, 8, 4, 4), dtype=np.uint8)
+    clips[:, -1, 0, 0] = [0, 100, 200]
+    assert tool.end_differently(clips)
+    clips[2, -1] = clips[1, -1]
+    assert not tool.end_differently(clips)
+
+
+def test_clips_are_new_once(tool):
+    one, other, seen = np.zeros((2, 8, 4, 4), np.uint8), np.ones((2, 8, 4, 4), np.uint8), set()
+    assert [tool.is_new(clips, seen) for clips in (one, other, one)] == [True, True, False]
+
+
+def test_counts_that_cannot_be_balanced_are_refused(tool):
+    with pytest.raises(ValueError, match=r"--val must be a multiple of 10 .* got 12"):
+        tool.make_splits({"train": 10, "val": 12}, seed=0)
+
+
+def test_without_ale_py_the_message_says_what_to_install(tool, monkeypatch, capsys, tmp_path):
+    monkeypatch.setitem(sys.modules, "ale_py", None)
+    monkeypatch.setattr(sys, "argv", ["make_clips.py", "--out", str(tmp_path / "clips.npz")])
+    assert tool.main() == 1
+    assert "pip install ale-py==" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_writes_the_same_arrays_again(tool, arrays, monkeypatch, tmp_path):
+    words = ["make_clips.py", "--out", str(tmp_path / "new" / "clips.npz"), "--seed", "3"]
+    monkeypatch.setattr(
+        sys, "argv", words + [word for name, count in COUNTS.items() for word in (f"--{name}", str(count))]
+    )
+    assert tool.main() == 0
+    with np.load(tmp_path / "new" / "clips.npz") as file:
+        assert all(np.array_equal(file[name], array) for name, array in arrays.items())

@@ -1,0 +1,181 @@
+"""Render labelled clips from Atari games: which way does the player steer?
+
+    pip install ale-py==0.12.1
+    python tools/make_clips.py --out data/atari-clips.npz
+
+From a moment of random play five clips start, one for each action, which is then held: their first frames are equal,
+so only what happens afterwards tells the label. Splits come from different games; every class is equally frequent.
+The same seed gives the same arrays. See docs/clips.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import itertools
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from liere.files import prepare_folder, write_atomically
+
+# Rows and columns of the screen that show the field, without scores and clocks.
+FIELDS = {"ice_hockey": (slice(26, 194), slice(28, 132)), "boxing": (slice(32, 182), slice(28, 132))}
+ACTIONS = {"still": "NOOP", "up": "UP", "right": "RIGHT", "down": "DOWN", "left": "LEFT"}
+SPLITS = {"train": 8_000, "val": 1_000, "test": 2_000}
+FRAMES, EVERY, SIDE = 8, 4, 32
+STATES_PER_EPISODE = 20
+VISIBLE = 12  # grey levels by which some pixel of the last frame has to differ between any two of the five clips
+VERSION = "0.12.1"
+
+Clips = npt.NDArray[np.uint8]
+
+
+def main() -> int:
+    """Make the file, or say in one line why not."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("data/atari-clips.npz"), help="default: data/atari-clips.npz")
+    parser.add_argument("--seed", type=int, default=0, help="another seed is another data set (default: 0)")
+    for split, count in SPLITS.items():
+        parser.add_argument(f"--{split}", type=int, default=count, help=f"number of clips (default: {count})")
+    args = parser.parse_args()
+    try:
+        prepare_folder(args.out.parent, "--out")
+        arrays = make_splits({split: getattr(args, split) for split in SPLITS}, args.seed)
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, allow_pickle=False, **arrays)
+        write_atomically(args.out, buffer.getbuffer())
+    except (ImportError, OSError, ValueError) as error:
+        print(f"make_clips: {error}", file=sys.stderr)
+        return 1
+    print(f"{args.out}: {buffer.getbuffer().nbytes / 1e6:.1f} MB")
+    return 0
+
+
+def make_splits(counts: dict[str, int], seed: int, *, quiet: bool = False) -> dict[str, npt.NDArray[Any]]:
+    """Return what the file holds.
+
+    Args:
+        counts: The number of clips of each split: multiples of the actions times the games.
+        seed: Any whole number from 0.
+        quiet: Whether to say nothing of the progress.
+
+    Raises:
+        ImportError: Without ale-py.
+        ValueError: If a number of clips cannot be balanced.
+    """
+    share = len(ACTIONS) * len(FIELDS)
+    for split, count in counts.items():
+        if count <= 0 or count % share:
+            raise ValueError(
+                f"--{split} must be a multiple of {share} ({len(ACTIONS)} actions, {len(FIELDS)} games), got {count}"
+            )
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    seen: set[bytes] = set()
+    for number, (split, count) in enumerate(counts.items()):
+        found = []
+        for game, field in enumerate(FIELDS):
+            fresh = (clips for clips in play(field, (seed, number, game)) if is_new(clips, seen))
+            for clips in itertools.islice(fresh, count // share):
+                found.append(clips)
+                if not quiet and len(found) % 50 == 0:
+                    print(f"{split}: {len(found) * len(ACTIONS)} of {count} clips", flush=True)
+        order = np.random.default_rng((seed, number)).permutation(count)
+        arrays[f"{split}_videos"] = np.concatenate(found)[order]
+        arrays[f"{split}_labels"] = np.tile(np.arange(len(ACTIONS)), len(found))[order]
+    return {**arrays, "classes": np.array(list(ACTIONS))}
+
+
+def is_new(clips: Clips, seen: set[bytes]) -> bool:
+    """Say whether no clip of these has come before, in any split, and remember them."""
+    keys = {clip.tobytes() for clip in clips}
+    new = seen.isdisjoint(keys)
+    seen |= keys
+    return new
+
+
+def play(game: str, stream: tuple[int, ...]) -> Iterator[Clips]:
+    """Yield the clips `[actions, frames, side, side]` of one moment after another, from many games played at random."""
+    console = Console(game)
+    for episode in itertools.count():
+        random = np.random.default_rng((*stream, episode))
+        console.begin()
+        console.act_randomly(random, int(random.integers(60, 1_000)))
+        for _ in range(STATES_PER_EPISODE):
+            console.act_randomly(random, int(random.integers(30, 90)))
+            clips = console.branch()
+            if clips is not None:
+                yield clips
+
+
+class Console:
+    """An Atari with a game in it."""
+
+    def __init__(self, game: str) -> None:
+        try:
+            from ale_py import Action, ALEInterface, LoggerMode, roms
+        except ImportError:
+            raise ImportError(
+                f"clips are rendered by ale-py, which is missing: pip install ale-py=={VERSION}"
+            ) from None
+        ALEInterface.setLoggerMode(LoggerMode.Error)
+        self.ale = ALEInterface()
+        self.ale.setInt("random_seed", 0)
+        self.ale.setFloat("repeat_action_probability", 0.0)
+        self.ale.loadROM(roms.get_rom_path(game))
+        self.actions = [getattr(Action, name) for name in ACTIONS.values()]
+        self.all_actions = self.ale.getMinimalActionSet()
+        self.field = FIELDS[game]
+
+    def begin(self) -> None:
+        """Start a new game."""
+        self.ale.reset_game()
+
+    def act_randomly(self, random: np.random.Generator, frames: int) -> None:
+        """Play for some frames or a few more, any action for 4 to 16 of them; a game that is over starts anew."""
+        while frames > 0:
+            action = self.all_actions[random.integers(len(self.all_actions))]
+            for _ in range(random.integers(4, 17)):
+                self.ale.act(action)
+                frames -= 1
+            if self.ale.game_over():
+                self.ale.reset_game()
+
+    def branch(self) -> Clips | None:
+        """Return one clip for each action from here on, or None if any two end alike; then come back."""
+        # A restored state leaves the screen as it was: the frame that the clips share has to be taken first.
+        first, state = self.look(), self.ale.cloneState()
+        clips, over = [], False
+        for action in self.actions:
+            self.ale.restoreState(state)
+            clips.append([first, *(self.hold(action) for _ in range(FRAMES - 1))])
+            over = over or self.ale.game_over()
+        self.ale.restoreState(state)
+        result = np.array(clips, dtype=np.uint8)
+        return None if over or not end_differently(result) else result
+
+    def hold(self, action: Any) -> Clips:
+        """Hold an action until the next frame of the clip, and return it."""
+        for _ in range(EVERY):
+            self.ale.act(action)
+        return self.look()
+
+    def look(self) -> Clips:
+        """Return the field in grey, `[side, side]`, every pixel the mean of those it stands for."""
+        field = Image.fromarray(np.ascontiguousarray(self.ale.getScreenGrayscale()[self.field]))
+        return np.asarray(field.resize((SIDE, SIDE), Image.Resampling.BOX))
+
+
+def end_differently(clips: Clips) -> bool:
+    """Say whether the last frames of any two clips differ visibly."""
+    last = clips[:, -1].astype(np.int16)
+    return all(np.abs(one - other).max() > VISIBLE for one, other in itertools.combinations(last, 2))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
