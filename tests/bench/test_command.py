@@ -34,7 +34,7 @@ def test_all_questions_write_records_and_pictures(tiny, capsys, tmp_path):
     folder = tmp_path / "new" / "folder"
     assert main(["bench", "all", "--quick", "--rounds", "2", "--output", str(folder)]) == 0
     printed = capsys.readouterr()
-    questions = ["rotations", "step", "memory", "scaling"]
+    questions = ["rotations", "step", "memory", "scaling", "loading"]
     assert sorted(path.name for path in folder.iterdir()) == sorted(
         f"bench_{question}.{kind}" for question in questions for kind in ("json", "png")
     )
@@ -59,7 +59,7 @@ def test_all_questions_write_records_and_pictures(tiny, capsys, tmp_path):
         assert f"wrote {folder / f'bench_{question}.json'}" in printed.out
     for shown in ("tiny case", "rope_mixed", "tiny memory", "batch size", "timm is not installed"):
         assert shown in printed.out
-    assert printed.out.count("quick: not to be quoted") == 4
+    assert printed.out.count("quick: not to be quoted") == 5
     assert "tiny case, forward + backward\n" in printed.err
 
 
@@ -138,7 +138,7 @@ def test_help_names_every_question(capsys):
     with pytest.raises(SystemExit):
         main(["bench", "--help"])
     printed = capsys.readouterr().out
-    assert all(f"\n  {name} " in printed for name in ("rotations", "step", "memory", "scaling", "all"))
+    assert all(f"\n  {name} " in printed for name in ("rotations", "step", "memory", "scaling", "loading", "all"))
 
 
 def test_progress_is_rewritten_in_a_terminal_and_one_line_elsewhere(capsys, monkeypatch):

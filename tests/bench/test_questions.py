@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from liere.bench import memory, rotations, scaling, step
+from liere.bench import loading, memory, rotations, scaling, step
 from liere.bench.memory_probe import Load, peak_memory, probe
 from liere.bench.record import Settings
 from liere.rotations import exp_products
@@ -115,6 +115,22 @@ def test_the_probe_takes_steps_of_any_number_of_axes():
     model = TINY | {"image_size": [8, 8, 8], "in_channels": 1, "encoding": "liere8", "recompute": True}
     found = probe(Load(1, model, threads=torch.get_num_threads()))
     assert 0 < found["before"] <= found["peak"]
+
+
+def test_loading():
+    pytest.importorskip("torchvision")
+    answer = loading.measure(Settings(quick=True, rounds=1))
+    assert [row["case"] for row in answer.rows] == [
+        "train step",
+        "CIFAR, as it is",
+        "CIFAR, crop and flip",
+        "CIFAR, crop, flip and RandAugment",
+        "spatial task, 108 px",
+    ]
+    for row in answer.rows:
+        assert is_spread(row["seconds"])
+        assert row["images_a_second"] == pytest.approx(row["batch"] / row["seconds"]["median"])
+    assert answer.rows[0]["ratio"]["median"] == 1
 
 
 def test_scaling(monkeypatch):

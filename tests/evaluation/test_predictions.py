@@ -36,15 +36,11 @@ def test_answers_are_right_or_wrong():
     "ids",
     [
         [0, 0, 1],  # one twice
-        [0, 2, 3],  # one missing
-        [1, 2, 3],  # the first missing
         [0, 2, 1],  # not in order
     ],
 )
 def test_every_example_is_there_once(ids):
-    with pytest.raises(
-        ValueError, match=f"one an example, in the order of ids from 0, but 3 ids are not: {len(set(ids))} of"
-    ):
+    with pytest.raises(ValueError, match=f"one an example, in the order of ids, but 3 ids are not: {len(set(ids))} of"):
         Predictions(ids, [0] * 3, [0] * 3, [0.0] * 3)
 
 

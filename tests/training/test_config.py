@@ -8,6 +8,7 @@ import yaml
 
 from liere.training.config import RunConfig, config_fields
 from liere.training.config_file import load_yaml, parse_config, read_config
+from liere.training.data_config import FIELDS
 
 BASE = {"model": {"dim": 16, "depth": 1, "heads": 2, "mlp_dim": 16}}
 
@@ -176,6 +177,12 @@ class TestFiles:
 OTHER = {
     "title": "another",
     "data.name": None,
+    "data.root": "elsewhere",
+    "data.fraction": 0.5,
+    "data.rand_augment": (2, 9),
+    "data.min_area": 0.5,
+    "data.fold": 2,
+    "training.start_from": "runs/another",
     "data.distance": (1, 4),
     "data.colours": "random",
     "model.encoding": "absolute",
@@ -201,7 +208,7 @@ def changed(config: RunConfig, name: str) -> RunConfig | None:
     if isinstance(value, bool):
         place[field] = not value
     else:
-        place[field] = 2 * value + 2 if isinstance(value, int) else value
+        place[field] = 2 * value + 2 if isinstance(value, int) and name not in OTHER else value
     try:
         return RunConfig.model_validate(content)
     except ValueError:  # None may stand for a whole number, too
@@ -210,17 +217,33 @@ def changed(config: RunConfig, name: str) -> RunConfig | None:
 
 
 class TestFingerprint:
-    BASE = parse_config({"training": {"batch_size": 64}})
-
     @pytest.mark.parametrize("name", [name for name, _ in config_fields()])
     def test_it_tells_what_decides_the_weights_and_nothing_else(self, name):
-        other = changed(self.BASE, name)
+        field = name.removeprefix("data.")
+        owners = [owner for owner, fields in FIELDS.items() if field in fields]
+        base = parse_config({"data": {"name": owners[0] if owners else "spatial"}, "training": {"batch_size": 64}})
+        other = changed(base, name)
         if other is None:
             return
-        assert other != self.BASE
+        assert other != base
         indifferent = {"title", "training.checkpoint_every", "training.log_every"}
+        indifferent |= {"data.root", "data.verify", "data.max_unreadable"}  # of a data set that everybody knows
         same = name.startswith("hardware.") or name in indifferent
-        assert (other.fingerprint == self.BASE.fingerprint) == same
+        assert (other.fingerprint == base.fingerprint) == same
+
+    def test_where_data_of_one_s_own_are_kept_decides(self):
+        one, other = (parse_config({"data": {"name": "npz", "root": root}}) for root in ("a.npz", "b.npz"))
+        assert one.fingerprint != other.fingerprint
+
+    def test_the_default_size_may_be_written_out(self):
+        for name, size in (("spatial", 108), ("cifar10", 32), ("imagenet", 224)):
+            short, long = parse_config({"data": {"name": name}}), parse_config({"data": {"name": name, "size": size}})
+            assert short.fingerprint == long.fingerprint
+            assert parse_config({"data": {"name": name, "size": 2 * size}}).fingerprint != short.fingerprint
+
+    def test_it_is_what_it_was_when_there_was_one_data_set(self):
+        config = parse_config({"data": {"name": "spatial", "size": 36, "train_examples": 50}, "model": {"dim": 16}})
+        assert config.fingerprint == "48517721dfe6af32a4404f8e434f65563927d05bda77e6d5d38b52fc723af17d"
 
     def test_it_does_not_depend_on_how_a_value_is_written(self):
         one = parse_config({"data": {"distance": [1, 2]}, "optimizer": {"learning_rate": 1}})

@@ -92,6 +92,18 @@ def _title(figure: Any, record: dict[str, Any], text: str) -> None:
     figure.suptitle(f"{text}\n{quick}{machine['cpu']}, threads: {machine['threads']}; {repeats}", fontsize=11)
 
 
+def _loading(record: dict[str, Any], path: Path) -> None:
+    rows = record["rows"][1:]
+    with canvas(path, 1, 1, cell=(6.5, 1.2 + 0.35 * len(rows))) as (figure, axes):
+        _title(figure, record, "Loading a batch, relative to a train step of a small model")
+        ax = axes[0, 0]
+        _bars(ax, range(len(rows)), [row["ratio"] for row in rows], height=0.7, color=COLOURS["liere8"])
+        ax.axvline(1, color=INK, lw=0.8, ls="--")
+        ax.set(yticks=range(len(rows)), xlabel="train steps")
+        ax.set_yticklabels([row["case"] for row in rows])
+        ax.invert_yaxis()
+
+
 def _models(ax: Any, rows: list[dict[str, Any]], ratios: list[dict[str, Any]]) -> None:
     """Draw a bar for each model."""
     names = [row["model"] for row in rows]
@@ -129,4 +141,5 @@ FIGURES: dict[str, Callable[[dict[str, Any], Path], None]] = {
     "step": _step,
     "memory": _memory,
     "scaling": _scaling,
+    "loading": _loading,
 }

@@ -112,9 +112,25 @@ def _scaling(record: dict[str, Any]) -> list[Table]:
     return [Table("How does the cost of LieRE grow?", header, rows, legend)]
 
 
+def _loading(record: dict[str, Any]) -> list[Table]:
+    rows = [
+        [
+            row["case"],
+            seconds(row["seconds"]["median"]),
+            f"{row['images_a_second']:,.0f}",
+            f"{row['ratio']['median']:.3f}",
+        ]
+        for row in record["rows"]
+    ]
+    header = ["case", "a batch", "images a second", "to the train step"]
+    legend = [*record["notes"], "Below 1, training does not wait for data, even without workers that load ahead."]
+    return [Table("Is it the data that training waits for?", header, rows, legend)]
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], list[Table]]] = {
     "rotations": _rotations,
     "step": _step,
     "memory": _memory,
     "scaling": _scaling,
+    "loading": _loading,
 }

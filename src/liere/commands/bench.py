@@ -21,6 +21,7 @@ QUESTIONS = {
     "step": "what does each position encoding cost a train step and inference of ViT-S?",
     "memory": "how much memory does a train step need?",
     "scaling": "how does the cost grow with tokens, block size, axes and batch size?",
+    "loading": "is it the data that training waits for?",
 }
 
 
@@ -71,11 +72,11 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _answer(question: str, args: argparse.Namespace, load: float | None) -> dict[str, Any]:
-    from liere.bench import memory, rotations, scaling, step
+    from liere.bench import loading, memory, rotations, scaling, step
     from liere.bench.figures import draw_record
     from liere.bench.record import Settings, make_record, write_record
 
-    modules = {"rotations": rotations, "step": step, "memory": memory, "scaling": scaling}
+    modules = {"rotations": rotations, "step": step, "memory": memory, "scaling": scaling, "loading": loading}
     settings = Settings(quick=args.quick, rounds=args.rounds, watch=show_progress)
     record = make_record(question, modules[question].measure(settings), quick=args.quick, load=load)
     path = write_record(record, args.output)

@@ -54,6 +54,8 @@ class DecodedFiles(ExampleSet):
         max_unreadable: How many files may be left out.
     """
 
+    can_skip = True
+
     def __init__(self, files: FileTable, facts: DataFacts, *, max_unreadable: int = 10) -> None:
         self.files, self._facts, self.max_unreadable = files, facts, max_unreadable
         self._is_unreadable = torch.zeros(len(files), dtype=torch.bool).share_memory_()

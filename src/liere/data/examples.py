@@ -51,7 +51,13 @@ class DataFacts:
 
 
 class ExampleSet(Dataset[tuple[Tensor, int]]):
-    """A data set of labelled images, clips or volumes."""
+    """A data set of labelled images, clips or volumes.
+
+    Attributes:
+        can_skip: Whether `load` may leave out examples that cannot be read.
+    """
+
+    can_skip = False
 
     @property
     @abstractmethod

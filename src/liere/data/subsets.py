@@ -51,8 +51,6 @@ def hold_out(
 
 def _first_of_each_class(labels: Int[Tensor, "examples"], share: float, seed: int, keep: int = 0) -> Tensor:
     order = combine(torch.tensor(seed), torch.arange(len(labels))).argsort(stable=True)
-    parts = []
-    for label in labels.unique():
-        members = order[labels[order] == label]
-        parts.append(members[: min(max(round(share * len(members)), 1), len(members) - keep)])
-    return torch.cat(parts)
+    by_class = order[labels[order].argsort(stable=True)]
+    classes = by_class.split(labels.unique(return_counts=True)[1].tolist())
+    return torch.cat([members[: min(max(round(share * len(members)), 1), len(members) - keep)] for members in classes])

@@ -73,14 +73,20 @@ def evaluate(
     records = []
     for condition, split in data.items():
         model.position_policy = cast(Policy, condition.policy) if condition.policy else trained_policy
-        trainer.predict(classifier, datamodule=_Data(split, batch_size), return_predictions=False)
+        trainer.predict(
+            classifier, datamodule=_Data(split, batch_size, config.hardware.workers), return_predictions=False
+        )
         if trainer.is_global_zero:
             predictions = gather.predictions()
+            skipped = len(split) - len(predictions.ids)
+            if skipped and not split.can_skip:
+                raise RuntimeError(f"{skipped} of {len(split)} test examples were not predicted: evaluate again")
             file = run.folder / "predictions" / f"{weights.stem}-test-{condition.name}.csv"
             predictions.write(file)
             record = condition.as_dict() | {
                 "examples": len(predictions.ids),
                 "asked": examples,
+                **({"skipped": skipped} if skipped else {}),
                 "weights": weights.stem,
                 "accuracy": accuracy_interval(predictions.correct).as_dict(),
                 "loss": mean_interval(predictions.losses).as_dict(),
@@ -108,6 +114,7 @@ class _Shuffled(ExampleSet):
 
     def __init__(self, data: ExampleSet, patch_size: tuple[int, ...], what: str) -> None:
         self.data, self.patch_size, self.what = data, patch_size, what
+        self.can_skip = data.can_skip
 
     @property
     def facts(self) -> DataFacts:
@@ -132,14 +139,14 @@ class _Shuffled(ExampleSet):
 
 
 class _Data(pl.LightningDataModule):  # type: ignore[misc, name-defined]
-    def __init__(self, data: Any, batch_size: int) -> None:
+    def __init__(self, data: ExampleSet, batch_size: int, workers: int) -> None:
         super().__init__()
-        self.data, self.batch_size = data, batch_size
+        self.data, self.batch_size, self.workers = data, batch_size, workers
 
     def predict_dataloader(self) -> Any:
         """Return this process's batches."""
         batches = EvaluationBatches(len(self.data), self.batch_size, self.trainer.global_rank, self.trainer.world_size)
-        return make_loader(self.data, batches)
+        return make_loader(self.data, batches, workers=self.workers)
 
 
 class _Gather(pl.Callback):  # type: ignore[misc, name-defined]
@@ -167,7 +174,8 @@ class _Gather(pl.Callback):  # type: ignore[misc, name-defined]
     def predictions(self) -> Predictions:
         """Return the predictions in the order of ids."""
         records = [record for parts in self.all_parts for part in parts for record in zip(*part, strict=True)]
-        return Predictions(*map(list, zip(*sorted(records), strict=True)))
+        by_id = {record[0]: record for record in records}  # one that stands in for an unreadable file comes twice
+        return Predictions(*map(list, zip(*(by_id[number] for number in sorted(by_id)), strict=True)))
 
 
 def _merged(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -178,7 +186,8 @@ def _merged(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[s
 def _sentence(record: dict[str, Any]) -> str:
     accuracy, loss = record["accuracy"], record["loss"]
     percent = [f"{100 * accuracy[key]:.1f}" for key in ("value", "low", "high")]
+    skipped = f", {record['skipped']} unreadable" if "skipped" in record else ""
     return (
         f"{Condition.of(record).describe()}: accuracy {percent[0]} % ({percent[1]}-{percent[2]}), "
-        f"loss {loss['value']:.3f} ({loss['low']:.3f}-{loss['high']:.3f}), {record['examples']:,} examples"
+        f"loss {loss['value']:.3f} ({loss['low']:.3f}-{loss['high']:.3f}), {record['examples']:,} examples{skipped}"
     )

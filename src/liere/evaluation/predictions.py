@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ class Predictions:
     """What a model made of examples, in the order of their ids.
 
     Attributes:
-        ids: Places in the data set.
+        ids: Places in the data set; those of examples that could not be read are missing.
         labels: Right answers.
         predictions: Answers.
         losses: Cross-entropies.
@@ -35,9 +36,9 @@ class Predictions:
     losses: list[float]
 
     def __post_init__(self) -> None:
-        if self.ids != list(range(len(self.ids))):
+        if any(first >= second for first, second in pairwise([-1, *self.ids])):
             raise ValueError(
-                f"predictions must be one an example, in the order of ids from 0, but {len(self.ids)} ids are not: "
+                f"predictions must be one an example, in the order of ids, but {len(self.ids)} ids are not: "
                 f"{len(set(self.ids))} of them are different"
             )
 

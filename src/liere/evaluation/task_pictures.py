@@ -55,7 +55,7 @@ def flat_picture(image: Tensor, axes: int) -> UInt8[Tensor, "3 height width"]:
     """Return an image, clip or volume as a picture: of several clips the first, of frames and slices the middle one.
 
     Args:
-        image: `[channels, *size]`, or `[clips, channels, *size]`; uint8, or float, which is stretched to the whole range.
+        image: `[channels, *size]`, or `[clips, channels, *size]`; uint8, or float, which is stretched.
         axes: How many axes its size has.
 
     Example:
