@@ -367,7 +367,7 @@ class TestPairedBootstrap:
         differences, dice, count = pairs[0] - pairs[1], np.random.default_rng(77), pairs.shape[1]
         means = np.array([differences[dice.integers(count, size=count)].mean() for _ in range(5_000)])
         found = paired_bootstrap(*pairs)
-        # A 2.5 % quantile of 5,000 normal values has a standard deviation of 0.038 times theirs; right answers are whole.
+        # A 2.5 % quantile of 5,000 normal values has a standard deviation of 0.038 times theirs; answers are whole.
         tolerance = 0.15 * differences.std() / math.sqrt(count) + 1.01 / count
         assert found.interval.value == pytest.approx(differences.mean())
         assert found.interval.low == pytest.approx(np.quantile(means, 0.025), abs=tolerance)

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from liere.commands.arguments import positive_number
 from liere.commands.output import say, warn
+from liere.evaluation.conditions import POLICIES, SHUFFLES, Condition
 
 __all__ = ["HELP", "add_arguments", "run"]
 
-HELP = "test a finished run at one or several image sizes, with confidence intervals"
+HELP = "test a finished run at any image sizes, with other positions or shuffled, with confidence intervals"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,6 +21,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_folder", type=Path, metavar="RUN", help="folder of the run")
     parser.add_argument(
         "--sizes", type=positive_number, nargs="+", metavar="N", help="image sizes (default: as trained)"
+    )
+    parser.add_argument(
+        "--policies",
+        nargs="+",
+        choices=POLICIES,
+        default=[""],
+        metavar="NAME",
+        help=f"positions at these sizes: {', '.join(POLICIES)} (default: as trained)",
+    )
+    parser.add_argument(
+        "--shuffle",
+        nargs="+",
+        choices=SHUFFLES,
+        default=[],
+        metavar="WHAT",
+        help=f"test as well with these in random order: {', '.join(SHUFFLES)}",
     )
     parser.add_argument("--examples", type=positive_number, metavar="N", help="test examples (default: all)")
     parser.add_argument("--batch-size", type=positive_number, default=100, metavar="N", help="(default: 100)")
@@ -48,7 +65,12 @@ def run(args: argparse.Namespace) -> None:
 
     records = evaluate(
         run,
-        args.sizes or [run.config.data.side],
+        [
+            Condition(size, policy, shuffle)
+            for size in args.sizes or [run.config.data.side]
+            for policy in args.policies
+            for shuffle in ("", *args.shuffle)
+        ],
         examples=args.examples,
         batch_size=args.batch_size,
         best=args.best,

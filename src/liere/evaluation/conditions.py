@@ -7,7 +7,7 @@ from typing import Any
 
 from liere.errors import suggest
 
-__all__ = ["Condition"]
+__all__ = ["POLICIES", "SHUFFLES", "Condition"]
 
 POLICIES = ("extend", "rescale", "reference")
 SHUFFLES = ("patches", "frames")

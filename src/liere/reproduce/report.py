@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ def write_outcome(
         pictures.mkdir(parents=True, exist_ok=True)
         write_atomically(pictures / file_name(caption), drawing.png)
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / f"{entry.name}.json", json.dumps(numbers, indent=1) + "\n")
+    write_atomically(folder / f"{entry.name}.json", json.dumps(_finite(numbers), indent=1, allow_nan=False) + "\n")
     write_atomically(folder / f"{entry.name}.md", _markdown(entry, outcome, facts, runs))
     page = page_template("reproduction.html.j2").render(
         outcome=outcome, facts_=facts, runs=runs, name=entry.name, colours={}
@@ -76,6 +77,15 @@ def _markdown(entry: Entry, outcome: Outcome, facts: dict[str, Any], runs: list[
         parts.append(folded(summary, "\n".join(lines)))
     parts.append(f"All numbers: [{entry.name}.json]({entry.name}.json).")
     return "\n\n".join(parts) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    """Return what JSON can hold: numbers that are not finite become null."""
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _runs(results: Results | None) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ SPLITS = ("train", "val", "test")
 def find_facts(config: DataConfig) -> DataFacts:
     """Return what a model has to know of the data: by heart for well-known data sets, otherwise from its files."""
     if config.name == "spatial":
-        return SpatialReasoning(config.size or 108).facts
+        return _load_spatial(config, "test", config.size, 1).facts
     if config.name in ("cifar10", "cifar100"):
         from liere.data.cifar import CIFAR_FACTS
 

@@ -17,10 +17,11 @@ pl = import_lightning()
 __all__ = ["Progress"]
 
 SECONDS_BETWEEN_LINES = 30.0
+LONG_WAIT = 0.2  # share of the time from which on it is told
 
 
 class Progress(pl.Callback):  # type: ignore[misc, name-defined]
-    """Show examples, throughput, time left, and the latest figures of the log.
+    """Show examples, throughput, time left, the latest figures of the log, and whether training waits for data.
 
     Args:
         journal: Where figures come from.
@@ -33,6 +34,8 @@ class Progress(pl.Callback):  # type: ignore[misc, name-defined]
         self.bar: Any = None
         self.start = self.last_line = 0.0
         self.first = 0
+        self.waited = 0.0  # seconds, for data
+        self.last_end: float | None = None
 
     def on_train_start(self, trainer: Any, classifier: Classifier) -> None:
         """Begin."""
@@ -47,8 +50,22 @@ class Progress(pl.Callback):  # type: ignore[misc, name-defined]
                 total=total, initial=self.first, desc=self.name, unit=" examples", unit_scale=True, dynamic_ncols=True
             )
 
+    def on_train_batch_start(self, trainer: Any, classifier: Classifier, *_: Any) -> None:
+        """Add up how long the batch was waited for."""
+        if self.last_end is not None:
+            self.waited += time.monotonic() - self.last_end
+
+    def on_validation_start(self, trainer: Any, classifier: Classifier) -> None:
+        """Do not count a validation as waiting."""
+        self.last_end = None
+
+    def on_train_epoch_end(self, trainer: Any, classifier: Classifier) -> None:
+        """Do not count what comes between two parts of training as waiting."""
+        self.last_end = None
+
     def on_train_batch_end(self, trainer: Any, classifier: Classifier, *_: Any) -> None:
         """Go on."""
+        self.last_end = time.monotonic()
         if not trainer.is_global_zero:
             return
         training = classifier.config.training
@@ -82,4 +99,6 @@ class Progress(pl.Callback):  # type: ignore[misc, name-defined]
         latest = self.journal.latest
         parts = [f"loss {latest['train_loss']:.3f}"] if "train_loss" in latest else []
         parts += [f"validation {100 * latest['val_accuracy']:.1f} %"] if "val_accuracy" in latest else []
+        share = self.waited / max(time.monotonic() - self.start, 1e-9)
+        parts += [f"{100 * share:.0f} % of the time waiting for data (hardware.workers)"] if share > LONG_WAIT else []
         return before + ", ".join(parts) if parts else ""

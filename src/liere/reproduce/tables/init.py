@@ -32,7 +32,7 @@ def build_init(results: Results) -> Outcome:
             cells.insert(-1, [NOTHING] * len(METRICS))
             continue
         test = paired_z_test(large.correct, small.correct)
-        ours = {"z": test.z, "p": test.p, "difference": test.difference, "low": test.low, "high": test.high}
+        ours = vars(test)
         cells.insert(-1, _column(ours))
         numbers[encoding] = ours | {LARGE: large.accuracy.as_dict(), SMALL: small.accuracy.as_dict()}
         gains[encoding] = abs(test.difference)
