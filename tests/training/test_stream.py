@@ -151,3 +151,9 @@ def test_seeds_depend_on_every_number_and_fit_into_63_bits():
     found = {seed_of(*pair) for pair in numbers}
     assert len(found) == len(numbers)
     assert all(0 <= seed < 2**63 for seed in found)
+
+
+def test_augmentation_words_differ_from_place_to_place_and_seed_to_seed():
+    one, other = (list(TrainingBatches(ExampleOrder(8, seed), range(4), 8)) for seed in (0, 1))
+    words = torch.cat([draw.words for draw in [*one, *other]])
+    assert len(words.unique()) == 64

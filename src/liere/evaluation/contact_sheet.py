@@ -5,31 +5,32 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from liere.data import SpatialReasoning
+from liere.data.examples import ExampleSet
 from liere.evaluation.figures import canvas
+from liere.evaluation.pictures import flat_picture
 
 __all__ = ["draw_contact_sheet"]
 
 COLUMNS = 6
 
 
-def draw_contact_sheet(data: SpatialReasoning, count: int, path: Path) -> None:
-    """Draw the first examples of a data set to a picture.
+def draw_contact_sheet(data: ExampleSet, count: int, path: Path, title: str) -> None:
+    """Draw examples of a data set, evenly spread over it, to a picture.
 
     Raises:
         ImportError: Where matplotlib is not installed.
         OSError: If the picture cannot be written.
     """
-    images, labels = data.batch(range(count))
-    columns = min(COLUMNS, count)
-    with canvas(path, math.ceil(count / columns), columns, cell=(1.9, 2.15)) as (figure, axes):
-        figure.suptitle(
-            f"{type(data).__name__}, {data.split}, {data.size} px: which way points the arrow at the Y's base?"
-        )
+    ids, images, labels = data.load([place * len(data) // count for place in range(count)])
+    axes_of_an_image = len(data.facts.image_size)
+    columns = min(COLUMNS, len(ids))
+    with canvas(path, math.ceil(len(ids) / columns), columns, cell=(1.9, 2.15)) as (figure, axes):
+        figure.suptitle(title)
         for place, ax in enumerate(axes.flat):
-            if place >= count:
+            if place >= len(ids):
                 ax.set_axis_off()
                 continue
-            ax.imshow(images[place].permute(1, 2, 0).numpy(), interpolation="nearest")
+            picture = flat_picture(images[place], axes_of_an_image)
+            ax.imshow(picture.permute(1, 2, 0).numpy(), interpolation="nearest")
             ax.set(xticks=[], yticks=[])
-            ax.set_title(f"{place}: {data.classes[labels[place]]}", fontsize=9)
+            ax.set_title(f"{ids[place]}: {data.facts.classes[labels[place]]}", fontsize=9, parse_math=False)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
 
 from liere.evaluation.attention_maps import cls_attention, overlay_png
+from liere.evaluation.pictures import flat_picture, png
 from liere.evaluation.report import AttentionRow, Pictures, Sample
 from liere.evaluation.summary import encoding_names
-from liere.shapes import UInt8
 from liere.training.images import to_float
 from liere.training.model import load_model
 from liere.training.runs import Run
 
-__all__ = ["attention_of", "flat_picture", "make_pictures", "png"]
+__all__ = ["attention_of", "make_pictures"]
 
 SAMPLES = 4
 EXAMPLE = 0  # of the test split, whose attention is shown
@@ -49,36 +47,6 @@ def make_pictures(runs: Sequence[Run], sizes: Sequence[int]) -> Pictures:
         for size in dict.fromkeys(sizes)
     ]
     return Pictures(samples, attention)
-
-
-def flat_picture(image: Tensor, axes: int) -> UInt8[Tensor, "3 height width"]:
-    """Return an image, clip or volume as a picture: of several clips the first, of frames and slices the middle one.
-
-    Args:
-        image: `[channels, *size]`, or `[clips, channels, *size]`; uint8, or float, which is stretched.
-        axes: How many axes its size has.
-
-    Example:
-        >>> flat_picture(torch.rand(2, 1, 5, 8, 8), axes=3).shape
-        torch.Size([3, 8, 8])
-    """
-    if image.ndim > axes + 1:
-        image = image[0]
-    for _ in range(axes - 2):
-        image = image[:, image.shape[1] // 2]
-    if image.is_floating_point():
-        low, high = image.aminmax()
-        image = (255 * (image - low) / (high - low).clamp(min=1e-12)).round().byte()
-    return image[:3] if len(image) >= 3 else image[:1].expand(3, -1, -1)
-
-
-def png(image: UInt8[Tensor, "3 height width"]) -> bytes:
-    """Return a picture as a PNG file."""
-    from matplotlib.image import imsave
-
-    file = io.BytesIO()
-    imsave(file, image.permute(1, 2, 0).contiguous().numpy(), format="png")
-    return file.getvalue()
 
 
 def attention_of(run: Run, size: int) -> list[bytes]:
