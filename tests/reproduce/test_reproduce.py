@@ -155,7 +155,7 @@ class TestBadInput:
     def test_configurations_can_be_written_and_trained(self, tmp_path, capsys):
         assert main(["reproduce", "block", "--scale", "paper", "--configs", str(tmp_path)]) == 0
         assert len(list(tmp_path.glob("*.yaml"))) == 14
-        file = next(tmp_path.glob("cifar100-liere48-*.yaml"))
+        file = next(tmp_path.glob("cifar-100-liere48-*.yaml"))
         assert main(["train", "--config", str(file), "--data.root", "nowhere", "--dry-run"]) == 2
         assert "no cifar100 in nowhere" in capsys.readouterr().err
 
@@ -240,6 +240,9 @@ class TestClaims:
     def test_seeds_are_counted(self):
         claim = compare("a", self.found(0.6, 0.7, 0.5), self.found(0.5, 0.5, 0.6))
         assert "ahead in 2 of 3 seeds" in claim.evidence
+        assert claim.verdict == "is not decided"
+        assert compare("a", self.found(0.6, 0.7, 0.8), self.found(0.5, 0.5, 0.6)).verdict == "holds"
+        assert compare("a", self.found(0.5, 0.5, 0.6), self.found(0.6, 0.7, 0.8)).verdict == "does not hold"
 
     def test_the_best_is_held_against_the_second(self):
         found = {"liere8": self.found(0.7), "rope_mixed": self.found(0.6), "absolute": self.found(0.2)}

@@ -195,6 +195,11 @@ def _write_configs(reproduction: Reproduction, folder: Path) -> None:
     say(f"wrote {len(runs)} configurations to {folder}: train one with liere train --config FILE")
 
 
+def _title(entry: Entry) -> str:
+    title = entry.paper.partition(": ")[2]
+    return title[0].upper() + title[1:]
+
+
 def _show(entry: Entry, reproduction: Reproduction | None, folder: Path, args: argparse.Namespace) -> None:
     """Print the table and the verdicts, and write the files."""
     from liere.reproduce.export import export_run
@@ -202,7 +207,7 @@ def _show(entry: Entry, reproduction: Reproduction | None, folder: Path, args: a
 
     results = reproduction.results() if reproduction else None
     outcome = entry.build(results) if results else entry.build()
-    title = reproduction.experiment.title if reproduction else entry.paper.partition(": ")[2].capitalize()
+    title = reproduction.experiment.title if reproduction and entry.name == entry.experiment else _title(entry)
     if reproduction and reproduction.experiment.note:
         outcome.notes.insert(0, reproduction.experiment.note)
     scale = f"{args.scale} scale, a rehearsal" if args.smoke else args.scale

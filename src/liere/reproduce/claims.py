@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import numpy as np
 
 from liere.evaluation.report.cells import p_value
 from liere.evaluation.report.tables import SIGNIFICANT
@@ -17,8 +17,8 @@ __all__ = ["compare", "is_best"]
 def compare(text: str, first: Found | None, second: Found | None, *, loss: bool = False) -> Claim:
     """Judge the claim that the first is better than the second.
 
-    It holds if the first is ahead and a paired z-test on the same examples calls that significant; it does not hold if
-    the second is significantly ahead; otherwise it is not decided.
+    It holds if the first is ahead in every seed, and a paired z-test on the same examples calls that significant; it
+    does not hold if the second is; otherwise it is not decided.
     """
     if first is None or second is None:
         return Claim(text, "is not decided", "not run")
@@ -28,10 +28,14 @@ def compare(text: str, first: Found | None, second: Found | None, *, loss: bool 
     unit, scale = ("", 1.0) if loss else (" points", 100.0)
     p = p_value(test.p)
     evidence = f"{scale * gain:+.2g}{unit}, p {p}" if p.startswith("<") else f"{scale * gain:+.2g}{unit}, p = {p}"
-    evidence += _seeds(first, second)
-    if test.p >= SIGNIFICANT:
-        return Claim(text, "is not decided", evidence)
-    return Claim(text, "holds" if gain > 0 else "does not hold", evidence)
+    pairs = _by_seed(first, second, loss=loss)
+    ahead = sum(one > other for one, other in pairs)
+    evidence += f", ahead in {ahead} of {len(pairs)} seeds" if len(pairs) > 1 else ", one seed"
+    if test.p < SIGNIFICANT and gain > 0 and ahead == len(pairs):
+        return Claim(text, "holds", evidence)
+    if test.p < SIGNIFICANT and gain < 0 and ahead == 0:
+        return Claim(text, "does not hold", evidence)
+    return Claim(text, "is not decided", evidence)
 
 
 def is_best(text: str, name: str, found: dict[str, Found | None], *, loss: bool = False) -> Claim:
@@ -48,8 +52,10 @@ def is_best(text: str, name: str, found: dict[str, Found | None], *, loss: bool 
     return claim._replace(evidence=f"against {label(rival)}: {claim.evidence}")
 
 
-def _seeds(first: Found, second: Found) -> str:
-    pairs: Sequence[tuple[float, float]] = list(zip(first.by_seed, second.by_seed, strict=False))
-    if len(pairs) < 2:
-        return ", one seed"
-    return f", ahead in {sum(a > b for a, b in pairs)} of {len(pairs)} seeds"
+def _by_seed(first: Found, second: Found, *, loss: bool) -> list[tuple[float, float]]:
+    """Return a score of both for each seed; more is better."""
+
+    def scores(found: Found) -> list[float]:
+        return [-float(np.mean(one.losses)) for one in found.predictions] if loss else found.by_seed
+
+    return list(zip(scores(first), scores(second), strict=False))

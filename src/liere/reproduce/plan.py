@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from liere.comparison.plan import PlannedRun, file_name, parse_encoding
-from liere.reproduce.experiment import DataColumn, Experiment, experiments_folder
+from liere.reproduce.experiment import Experiment, experiments_folder
 from liere.training.config import RunConfig
 from liere.training.config_file import parse_config, read_config
 from liere.training.data_config import FIELDS
@@ -92,7 +92,7 @@ def plan_runs(
                     words = _words(fields, encoding, seed) | (SMOKE if smoke else {}) | own
                     config = parse_config(content, words, source=column.recipe)
                     key = Key(label, variant, encoding)
-                    base = _planned(experiment, column, encoding, config, folder, smoke)
+                    base = _planned(experiment, label, encoding, config, folder, smoke)
                     wanted.append(Wanted(key, seed, base))
                     if experiment.fine_tune is not None:
                         tuned = _fine_tuned(content, words, experiment.fine_tune, own, base, smoke)
@@ -100,7 +100,7 @@ def plan_runs(
                             Wanted(
                                 key._replace(fine_tuned=True),
                                 seed,
-                                _planned(experiment, column, encoding, tuned, folder, smoke, side=config.data.side),
+                                _planned(experiment, label, encoding, tuned, folder, smoke, side=config.data.side),
                             )
                         )
     return wanted
@@ -129,7 +129,7 @@ def _check_overrides(contents: dict[str, dict[str, Any]], overrides: dict[str, s
 
 def _planned(
     experiment: Experiment,
-    column: DataColumn,
+    label: str,
     encoding: str,
     config: RunConfig,
     folder: Path,
@@ -137,8 +137,8 @@ def _planned(
     side: int | None = None,
 ) -> PlannedRun:
     side = side or config.data.side
-    conditions = tuple(dict.fromkeys(test.condition(side) for test in column.tests))
-    name = f"{Path(column.recipe).stem}-{file_name(encoding)}-seed{config.training.seed}-{config.fingerprint[:8]}"
+    conditions = tuple(dict.fromkeys(test.condition(side) for test in experiment.data[label].tests))
+    name = f"{file_name(label.lower())}-{file_name(encoding)}-seed{config.training.seed}-{config.fingerprint[:8]}"
     examples = SMOKE_TEST_EXAMPLES if smoke else experiment.test_examples
     return PlannedRun(folder / name, config, conditions, examples)
 

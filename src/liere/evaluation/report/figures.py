@@ -26,7 +26,7 @@ __all__ = [
 
 CELL = (4.6, 3.4)  # inches; at 72 units an inch, about the width of a phone, so that text is legible on one
 MARKERS = "osD^vPX"
-LONGEST_LABEL = 18  # letters; a longer one would leave no room for its lines
+LONGEST_LABEL = 20  # letters; a longer one would leave no room for its lines
 
 
 class Drawing(NamedTuple):
