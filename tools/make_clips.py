@@ -1,4 +1,4 @@
-"""Render labelled clips from Atari games: which way does the player steer?
+"""Render labelled clips of the Atari game Boxing: which way does the player steer?
 
     pip install ale-py==0.12.1
     python tools/make_clips.py --out data/atari-clips.npz
@@ -24,8 +24,8 @@ from PIL import Image
 
 from liere.files import prepare_folder, write_atomically
 
-# Rows and columns of the screen that show the field, without scores and clocks.
-FIELDS = {"ice_hockey": (slice(26, 194), slice(28, 132)), "boxing": (slice(32, 182), slice(28, 132))}
+GAME = "boxing"
+FIELD = (slice(32, 182), slice(28, 132))  # the rows and columns of the screen that show the ring: no score, no clock
 ACTIONS = {"still": "NOOP", "up": "UP", "right": "RIGHT", "down": "DOWN", "left": "LEFT"}
 SPLITS = {"train": 8_000, "val": 1_000, "test": 2_000}
 FRAMES, EVERY, SIDE = 8, 4, 32
@@ -58,10 +58,10 @@ def main() -> int:
 
 
 def make_splits(counts: dict[str, int], seed: int, *, quiet: bool = False) -> dict[str, npt.NDArray[Any]]:
-    """Return what the file holds.
+    """Return what the file holds, by name.
 
     Args:
-        counts: The number of clips of each split: multiples of the actions times the games.
+        counts: The number of clips of each split: multiples of the number of actions.
         seed: Any whole number from 0.
         quiet: Whether to say nothing of the progress.
 
@@ -69,22 +69,20 @@ def make_splits(counts: dict[str, int], seed: int, *, quiet: bool = False) -> di
         ImportError: Without ale-py.
         ValueError: If a number of clips cannot be balanced.
     """
-    share = len(ACTIONS) * len(FIELDS)
     for split, count in counts.items():
-        if count <= 0 or count % share:
+        if count <= 0 or count % len(ACTIONS):
             raise ValueError(
-                f"--{split} must be a multiple of {share} ({len(ACTIONS)} actions, {len(FIELDS)} games), got {count}"
+                f"--{split} must be a positive multiple of {len(ACTIONS)}, the number of actions, got {count}"
             )
     arrays: dict[str, npt.NDArray[Any]] = {}
     seen: set[bytes] = set()
     for number, (split, count) in enumerate(counts.items()):
+        fresh = (clips for clips in play((seed, number)) if is_new(clips, seen))
         found = []
-        for game, field in enumerate(FIELDS):
-            fresh = (clips for clips in play(field, (seed, number, game)) if is_new(clips, seen))
-            for clips in itertools.islice(fresh, count // share):
-                found.append(clips)
-                if not quiet and len(found) % 50 == 0:
-                    print(f"{split}: {len(found) * len(ACTIONS)} of {count} clips", flush=True)
+        for clips in itertools.islice(fresh, count // len(ACTIONS)):
+            found.append(clips)
+            if not quiet and len(found) % 100 == 0:
+                print(f"{split}: {len(found) * len(ACTIONS)} of {count} clips", flush=True)
         order = np.random.default_rng((seed, number)).permutation(count)
         arrays[f"{split}_videos"] = np.concatenate(found)[order]
         arrays[f"{split}_labels"] = np.tile(np.arange(len(ACTIONS)), len(found))[order]
@@ -99,9 +97,9 @@ def is_new(clips: Clips, seen: set[bytes]) -> bool:
     return new
 
 
-def play(game: str, stream: tuple[int, ...]) -> Iterator[Clips]:
+def play(stream: tuple[int, ...]) -> Iterator[Clips]:
     """Yield the clips `[actions, frames, side, side]` of one moment after another, from many games played at random."""
-    console = Console(game)
+    console = Console()
     for episode in itertools.count():
         random = np.random.default_rng((*stream, episode))
         console.begin()
@@ -114,9 +112,9 @@ def play(game: str, stream: tuple[int, ...]) -> Iterator[Clips]:
 
 
 class Console:
-    """An Atari with a game in it."""
+    """An Atari with the game in it."""
 
-    def __init__(self, game: str) -> None:
+    def __init__(self) -> None:
         try:
             from ale_py import Action, ALEInterface, LoggerMode, roms
         except ImportError:
@@ -127,10 +125,9 @@ class Console:
         self.ale = ALEInterface()
         self.ale.setInt("random_seed", 0)
         self.ale.setFloat("repeat_action_probability", 0.0)
-        self.ale.loadROM(roms.get_rom_path(game))
+        self.ale.loadROM(roms.get_rom_path(GAME))
         self.actions = [getattr(Action, name) for name in ACTIONS.values()]
         self.all_actions = self.ale.getMinimalActionSet()
-        self.field = FIELDS[game]
 
     def begin(self) -> None:
         """Start a new game."""
@@ -166,9 +163,9 @@ class Console:
         return self.look()
 
     def look(self) -> Clips:
-        """Return the field in grey, `[side, side]`, every pixel the mean of those it stands for."""
-        field = Image.fromarray(np.ascontiguousarray(self.ale.getScreenGrayscale()[self.field]))
-        return np.asarray(field.resize((SIDE, SIDE), Image.Resampling.BOX))
+        """Return the ring in grey, `[side, side]`, every pixel the mean of those it stands for."""
+        ring = Image.fromarray(np.ascontiguousarray(self.ale.getScreenGrayscale()[FIELD]))
+        return np.asarray(ring.resize((SIDE, SIDE), Image.Resampling.BOX))
 
 
 def end_differently(clips: Clips) -> bool:
