@@ -1,11 +1,12 @@
-"""Render labelled clips of the Atari game Boxing: which way does the player steer?
+"""Render labelled clips of the Atari game Boxing: which way does the white boxer go?
 
     pip install ale-py==0.12.1
     python tools/make_clips.py --out data/atari-clips.npz
 
-From a moment of random play five clips start, one for each action, which is then held: their first frames are equal,
-so only what happens afterwards tells the label. Splits come from different games; every class is equally frequent.
-The same seed gives the same arrays. See docs/clips.md.
+From a moment of random play one clip starts for each direction, in which the player holds the joystick. Every clip is
+there twice, forwards and backwards, with opposite labels: without the order of the frames nobody can be right in more
+than half of the cases. Splits come from different matches; all classes are equally frequent. The same seed gives the
+same arrays. See docs/clips.md.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ from PIL import Image
 from liere.files import prepare_folder, write_atomically
 
 GAME = "boxing"
-FIELD = (slice(32, 182), slice(28, 132))  # the rows and columns of the screen that show the ring: no score, no clock
-ACTIONS = {"still": "NOOP", "up": "UP", "right": "RIGHT", "down": "DOWN", "left": "LEFT"}
-SPLITS = {"train": 8_000, "val": 1_000, "test": 2_000}
-FRAMES, EVERY, SIDE = 8, 4, 32
-STATES_PER_EPISODE = 20
-VISIBLE = 12  # grey levels by which some pixel of the last frame has to differ between any two of the five clips
+RING = (slice(32, 182), slice(28, 132))  # the rows and columns of the screen that show the ring: no score, no clock
+DIRECTIONS = ("up", "right", "down", "left")  # opposites are two apart
+LABELS = np.array([0, 1, 2, 3, 2, 3, 0, 1])  # of the clips of a moment: forwards, then the same backwards
+SPLITS = {"train": 10_000, "val": 1_000, "test": 2_000}
+FRAMES, EVERY, SIDE = 8, 4, 32  # a frame of a clip is every fourth of the game, which shows 60 a second
+MOMENTS_PER_MATCH = 20
+VISIBLE = 12  # grey levels by which some pixel has to differ between two frames that are told apart
 VERSION = "0.12.1"
 
 Clips = npt.NDArray[np.uint8]
@@ -48,7 +50,7 @@ def main() -> int:
         prepare_folder(args.out.parent, "--out")
         arrays = make_splits({split: getattr(args, split) for split in SPLITS}, args.seed)
         buffer = io.BytesIO()
-        np.savez_compressed(buffer, allow_pickle=False, **arrays)
+        np.savez_compressed(buffer, **arrays)
         write_atomically(args.out, buffer.getbuffer())
     except (ImportError, OSError, ValueError) as error:
         print(f"make_clips: {error}", file=sys.stderr)
@@ -61,32 +63,30 @@ def make_splits(counts: dict[str, int], seed: int, *, quiet: bool = False) -> di
     """Return what the file holds, by name.
 
     Args:
-        counts: The number of clips of each split: multiples of the number of actions.
+        counts: The number of clips of each split: multiples of 8, since a moment gives so many.
         seed: Any whole number from 0.
         quiet: Whether to say nothing of the progress.
 
     Raises:
         ImportError: Without ale-py.
-        ValueError: If a number of clips cannot be balanced.
+        ValueError: If a number of clips is not such a multiple.
     """
     for split, count in counts.items():
-        if count <= 0 or count % len(ACTIONS):
-            raise ValueError(
-                f"--{split} must be a positive multiple of {len(ACTIONS)}, the number of actions, got {count}"
-            )
+        if count <= 0 or count % len(LABELS):
+            raise ValueError(f"--{split} must be a multiple of {len(LABELS)}, the clips of a moment, got {count}")
     arrays: dict[str, npt.NDArray[Any]] = {}
     seen: set[bytes] = set()
     for number, (split, count) in enumerate(counts.items()):
         fresh = (clips for clips in play((seed, number)) if is_new(clips, seen))
         found = []
-        for clips in itertools.islice(fresh, count // len(ACTIONS)):
-            found.append(clips)
+        for clips in itertools.islice(fresh, count // len(LABELS)):
+            found += [clips, clips[:, ::-1]]
             if not quiet and len(found) % 100 == 0:
-                print(f"{split}: {len(found) * len(ACTIONS)} of {count} clips", flush=True)
+                print(f"{split}: {len(found) * len(DIRECTIONS)} of {count} clips", flush=True)
         order = np.random.default_rng((seed, number)).permutation(count)
         arrays[f"{split}_videos"] = np.concatenate(found)[order]
-        arrays[f"{split}_labels"] = np.tile(np.arange(len(ACTIONS)), len(found))[order]
-    return {**arrays, "classes": np.array(list(ACTIONS))}
+        arrays[f"{split}_labels"] = np.tile(LABELS, count // len(LABELS))[order]
+    return {**arrays, "classes": np.array(DIRECTIONS)}
 
 
 def is_new(clips: Clips, seen: set[bytes]) -> bool:
@@ -98,13 +98,13 @@ def is_new(clips: Clips, seen: set[bytes]) -> bool:
 
 
 def play(stream: tuple[int, ...]) -> Iterator[Clips]:
-    """Yield the clips `[actions, frames, side, side]` of one moment after another, from many games played at random."""
+    """Yield the clips `[directions, frames, side, side]` of one moment after another, from random play."""
     console = Console()
-    for episode in itertools.count():
-        random = np.random.default_rng((*stream, episode))
+    for match in itertools.count():
+        random = np.random.default_rng((*stream, match))
         console.begin()
         console.act_randomly(random, int(random.integers(60, 1_000)))
-        for _ in range(STATES_PER_EPISODE):
+        for _ in range(MOMENTS_PER_MATCH):
             console.act_randomly(random, int(random.integers(30, 90)))
             clips = console.branch()
             if clips is not None:
@@ -126,15 +126,15 @@ class Console:
         self.ale.setInt("random_seed", 0)
         self.ale.setFloat("repeat_action_probability", 0.0)
         self.ale.loadROM(roms.get_rom_path(GAME))
-        self.actions = [getattr(Action, name) for name in ACTIONS.values()]
+        self.actions = [Action.NOOP, *(getattr(Action, name.upper()) for name in DIRECTIONS)]
         self.all_actions = self.ale.getMinimalActionSet()
 
     def begin(self) -> None:
-        """Start a new game."""
+        """Start a new match."""
         self.ale.reset_game()
 
     def act_randomly(self, random: np.random.Generator, frames: int) -> None:
-        """Play for some frames or a few more, any action for 4 to 16 of them; a game that is over starts anew."""
+        """Play for some frames or a few more, any action for 4 to 16 of them; a match that is over starts anew."""
         while frames > 0:
             action = self.all_actions[random.integers(len(self.all_actions))]
             for _ in range(random.integers(4, 17)):
@@ -144,7 +144,10 @@ class Console:
                 self.ale.reset_game()
 
     def branch(self) -> Clips | None:
-        """Return one clip for each action from here on, or None if any two end alike; then come back."""
+        """Return a clip for each direction from here on, then come back.
+
+        None if any two end alike or like a clip of no action: by the ropes, or while the boxer is stunned.
+        """
         # A restored state leaves the screen as it was: the frame that the clips share has to be taken first.
         first, state = self.look(), self.ale.cloneState()
         clips, over = [], False
@@ -154,7 +157,7 @@ class Console:
             over = over or self.ale.game_over()
         self.ale.restoreState(state)
         result = np.array(clips, dtype=np.uint8)
-        return None if over or not end_differently(result) else result
+        return None if over or not end_differently(result) else result[1:]
 
     def hold(self, action: Any) -> Clips:
         """Hold an action until the next frame of the clip, and return it."""
@@ -164,7 +167,7 @@ class Console:
 
     def look(self) -> Clips:
         """Return the ring in grey, `[side, side]`, every pixel the mean of those it stands for."""
-        ring = Image.fromarray(np.ascontiguousarray(self.ale.getScreenGrayscale()[FIELD]))
+        ring = Image.fromarray(np.ascontiguousarray(self.ale.getScreenGrayscale()[RING]))
         return np.asarray(ring.resize((SIDE, SIDE), Image.Resampling.BOX))
 
 

@@ -500,3 +500,34 @@ class TestRelativeDrop:
     def test_what_has_no_drop_is_refused(self, before, after, message):
         with pytest.raises(ValueError, match=message):
             relative_drop(before, after)
+
+
+class TestDropDifference:
+    @staticmethod
+    def answers(seed: int, *shares: float) -> list[np.ndarray]:
+        dice = np.random.default_rng(seed)
+        return [(dice.random(300) < share).astype(float) for share in shares]
+
+    def test_it_is_the_difference_of_two_drops(self):
+        a, b, c, d = self.answers(0, 0.7, 0.3, 0.6, 0.5)
+        expected = relative_drop(a, b).value - relative_drop(c, d).value
+        assert drop_difference((a, b), (c, d)).value == pytest.approx(expected)
+
+    def test_its_interval_is_that_of_a_plain_loop(self):
+        a, b, c, d = self.answers(1, 0.7, 0.3, 0.6, 0.5)
+        dice, found = np.random.default_rng(5), []
+        for _ in range(4000):
+            drawn = dice.integers(300, size=300)
+            drops = [1 - after[drawn].mean() / before[drawn].mean() for before, after in ((a, b), (c, d))]
+            found.append(drops[0] - drops[1])
+        interval = drop_difference((a, b), (c, d))
+        assert (interval.low, interval.high) == pytest.approx(tuple(np.quantile(found, (0.025, 0.975))), abs=0.012)
+
+    def test_a_model_against_itself_does_not_differ(self):
+        a, b = self.answers(2, 0.7, 0.3)
+        assert drop_difference((a, b), (a, b)).method == "constant"
+
+    def test_nothing_right_before_is_told(self):
+        a, b = self.answers(2, 0.7, 0.3)
+        with pytest.raises(ValueError, match="no right answer"):
+            drop_difference((a, b), (0 * a, b))

@@ -196,8 +196,15 @@ class TestPaperNumbers:
     def test_a_number_outside_of_its_interval_is_marked_as_a_slip(self, table):
         for cells in getattr(paper_numbers, table).values():
             for number in cells.values():
-                inside = number.low <= number.value <= number.high
+                inside = number.low < number.value < number.high or number.value == number.high == 100
                 assert inside or number.slip
+
+    @pytest.mark.parametrize("table", ["MAIN", "SIZE"])
+    def test_an_interval_that_is_longer_on_one_side_is_marked_as_a_slip(self, table):
+        for cells in getattr(paper_numbers, table).values():
+            for number in cells.values():
+                lopsided = abs(number.value - number.low - (number.high - number.value)) > 0.35
+                assert lopsided == bool(number.slip)
 
     def test_drops_are_what_the_accuracies_say_or_slips(self):
         for cells in paper_numbers.SHUFFLING.values():

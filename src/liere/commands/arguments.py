@@ -8,7 +8,7 @@ from typing import Any
 
 from liere.presets import ViTSize, image_and_patch
 
-__all__ = ["add_model_arguments", "dimensions", "model_input", "positive_number", "size_on_axes"]
+__all__ = ["add_model_arguments", "dimensions", "model_input", "positive_number", "seed_number", "size_on_axes"]
 
 
 def positive_number(text: str) -> int:
@@ -93,3 +93,10 @@ def model_input(args: argparse.Namespace) -> dict[str, Any]:
 def dimensions(args: argparse.Namespace) -> dict[str, int]:
     """Return the dimensions that were given."""
     return {field: getattr(args, field) for field in ViTSize._fields if getattr(args, field) is not None}
+
+
+def seed_number(text: str) -> int:
+    """Read a seed."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a seed: write a number like 0")
+    return int(text)

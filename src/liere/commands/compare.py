@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from liere.commands.arguments import positive_number
+from liere.commands.arguments import positive_number, seed_number
 from liere.commands.fields import add_fields, given_fields
 from liere.commands.output import say, table, warn
 
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"encodings, with options like absolute:init_std=1 (default: {' '.join(PAPER_ENCODINGS)})",
     )
-    parser.add_argument("--seeds", nargs="+", type=_seed, default=[0, 1, 2], metavar="N", help="(default: 0 1 2)")
+    parser.add_argument("--seeds", nargs="+", type=seed_number, default=[0, 1, 2], metavar="N", help="(default: 0 1 2)")
     parser.add_argument(
         "--sizes", nargs="+", type=positive_number, metavar="N", help="image sizes to test at (default: as trained)"
     )
@@ -191,9 +191,3 @@ def run_state(run: Run) -> str:
     validations = [row["val_accuracy"] for row in rows if row["val_accuracy"]]
     accuracy = f", {100 * float(validations[-1]):.0f} % right" if validations else ""
     return f"{run.folder.name}: " + ("testing" if step >= total else f"{100 * step // total} % trained{accuracy}")
-
-
-def _seed(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a seed: write a number like 0")
-    return int(text)

@@ -73,6 +73,8 @@ def _open(args: argparse.Namespace) -> ExampleSet:
             distractor_letters=args.distractor_letters,
             colours=args.colours,
         )
+    if (args.distance, args.distractor_arrows, args.distractor_letters, args.colours) != ([1], 7, 5, "black"):
+        raise ValueError(f"--distance, --distractor-arrows, --distractor-letters and --colours are not for {args.name}")
     from liere.training.config_file import parse_config
 
     fields = {"name": args.name, "root": args.root, "size": args.size, "seed": args.seed}

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"test as well with these in random order: {', '.join(SHUFFLES)}",
     )
     parser.add_argument("--examples", type=positive_number, metavar="N", help="test examples (default: all)")
-    parser.add_argument("--batch-size", type=positive_number, default=100, metavar="N", help="(default: 100)")
+    parser.add_argument("--batch-size", type=positive_number, metavar="N", help="(default: 100 images or clips)")
     parser.add_argument("--best", action="store_true", help="weights of the best validation, not the final ones")
     parser.add_argument(
         "--devices", type=positive_number, default=1, metavar="N", help="devices; with cpu: processes (default: 1)"

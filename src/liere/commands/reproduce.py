@@ -8,13 +8,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from liere.commands.arguments import positive_number
+from liere.commands.arguments import positive_number, seed_number
 from liere.commands.compare import ProgressLine, run_state
 from liere.commands.fields import add_fields, given_fields
 from liere.commands.output import say, table, warn
 
 if TYPE_CHECKING:
     from liere.reproduce.catalogue import Entry
+    from liere.reproduce.experiment import Experiment
     from liere.reproduce.reproduce import Reproduction
     from liere.training.runs import Run
 
@@ -28,8 +29,9 @@ GPU_SPEED = 1e14  # operations a second, for the cost in days of a GPU
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.usage = (
-        "liere reproduce (list | all | NAME) [--scale small|paper] [--only DATA] [--data DIR] [--out DIR] [--jobs N] "
-        "[--smoke] [--own] [--dry-run] [--configs DIR] [--export DIR] [--SECTION.FIELD X ...]"
+        "liere reproduce (list | all | NAME) [--scale small|paper] [--only DATA] [--seeds N ...] "
+        "[--encodings NAME ...] [--data DIR] [--out DIR] [--jobs N] [--smoke] [--own] [--dry-run] [--configs DIR] [--export DIR] "
+        "[--SECTION.FIELD X ...]"
     )
     parser.add_argument("name", metavar="NAME", help="a table or figure, as `liere reproduce list` names them, or all")
     parser.add_argument("--scale", choices=SCALES, default="small", help="which experiments (default: small)")
@@ -41,6 +43,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="DIR",
         help="folder of runs and results; what is finished there is not run again (default: ./liere-reproduce/<scale>)",
+    )
+    parser.add_argument(
+        "--seeds", nargs="+", type=seed_number, default=[], metavar="N", help="(default: the experiment's)"
+    )
+    parser.add_argument(
+        "--encodings",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="with options, like absolute:init_std=1 (default: the experiment's)",
     )
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the data sets (default: ./data)")
     parser.add_argument("--jobs", type=positive_number, metavar="N", help="processes (default: one a GPU, or a core)")
@@ -66,19 +78,39 @@ def run(args: argparse.Namespace) -> None:
     for name in ("model.encoding", "training.seed", "model.options"):
         if name in fields:
             raise ValueError(f"--{name} is what the experiments vary: copy one of experiments/tables to change it")
-    from liere.reproduce.catalogue import CATALOGUE, find_entry
+    from liere.reproduce.catalogue import find_entry
 
     if args.name == "list":
-        _list()
-        return
-    for name in CATALOGUE if args.name == "all" else (args.name,):
-        _reproduce(find_entry(name), args, fields)
+        _list(args.data)
+    elif args.name == "all":
+        _reproduce_all(args, fields)
+    else:
+        _reproduce(find_entry(args.name), args, fields)
 
 
-def _list() -> None:
+def _reproduce_all(args: argparse.Namespace, fields: dict[str, str]) -> None:
+    """Make one after the other; what cannot be made does not stop the others.
+
+    Raises:
+        RuntimeError: If some could not be made.
+    """
     from liere.reproduce.catalogue import CATALOGUE
 
-    rows = [[entry.name, entry.paper, *(_cost(entry, scale) for scale in SCALES)] for entry in CATALOGUE.values()]
+    failed = []
+    for name, entry in CATALOGUE.items():
+        try:
+            _reproduce(entry, args, fields)
+        except (OSError, RuntimeError, ValueError) as error:
+            warn(f"{name}: {error}")
+            failed.append(name)
+    if failed:
+        raise RuntimeError(f"{len(failed)} of {len(CATALOGUE)} could not be made: {', '.join(failed)}")
+
+
+def _list(data: Path | None) -> None:
+    from liere.reproduce.catalogue import CATALOGUE
+
+    rows = [[entry.name, entry.paper, *(_cost(entry, scale, data) for scale in SCALES)] for entry in CATALOGUE.values()]
     for line in table(["name", "in the paper", "small scale", "paper scale"], rows, left=4):
         say(line)
     say()
@@ -86,19 +118,19 @@ def _list() -> None:
     say("Runs of the same recipe are shared by all tables. Make one with: liere reproduce NAME --scale small")
 
 
-def _cost(entry: Entry, scale: str) -> str:
+def _cost(entry: Entry, scale: str, data: Path | None) -> str:
     from liere.reproduce.plan import unique_runs
     from liere.reproduce.reproduce import prepare
     from liere.training.cost import duration, estimate_seconds, scaled
 
     if not entry.experiment:
         return "no runs"
-    runs = list(unique_runs(prepare(entry, scale, {}, places=[Path()]).wanted))
+    runs = list(unique_runs(prepare(entry, scale, {}, places=[Path()], data=data).wanted))
     try:
         operations = sum(run.operations for run in runs)
-    except FileNotFoundError:
-        missing = {run.config.data.path for run in runs if not run.config.data.path.exists()}
-        return f"{len(runs)} runs; needs {', '.join(sorted(map(str, missing)))} to tell"
+    except (OSError, ValueError):  # of arrays that are not there, or other ones
+        missing = {str(run.config.data.path) for run in runs if not run.config.data.is_known_by_heart}
+        return f"{len(runs)} runs; cost unknown without {', '.join(sorted(missing))}"
     seconds = estimate_seconds(operations) if scale == "small" else operations / GPU_SPEED
     return f"{len(runs)} runs, {scaled(operations)}, {duration(seconds)}"
 
@@ -108,7 +140,7 @@ def _reproduce(entry: Entry, args: argparse.Namespace, fields: dict[str, str]) -
     from liere.reproduce.reproduce import committed_runs, prepare
 
     folder = args.out or Path("liere-reproduce") / (f"{args.scale}-smoke" if args.smoke else args.scale)
-    reproduction = None
+    reproduction, failures = None, list[str]()
     if entry.experiment:
         committed = None if args.own or args.smoke else committed_runs(args.scale)
         places = [folder / "runs", *([committed] if committed else [])]
@@ -121,34 +153,34 @@ def _reproduce(entry: Entry, args: argparse.Namespace, fields: dict[str, str]) -
         if args.dry_run:
             _say_missing(reproduction)
             return
-        _run_missing(reproduction, args.jobs)
+        failures = _run_missing(reproduction, args.jobs)
     elif args.dry_run or args.configs is not None:
         say(f"{entry.name}: needs no runs")
         return
     prepare_folder(folder, "--out")
     _show(entry, reproduction, folder, args)
+    if failures:
+        raise RuntimeError(f"{len(failures)} runs failed, and are not in the table: {'; '.join(failures)}")
 
 
-def _run_missing(reproduction: Reproduction, jobs: int | None) -> None:
-    """Make what is missing, and tell how it goes.
-
-    Raises:
-        RuntimeError: If some runs failed.
-    """
+def _run_missing(reproduction: Reproduction, jobs: int | None) -> list[str]:
+    """Make what is missing, tell how it goes, and return what failed, a line each."""
     from liere.evaluation.figures import require_matplotlib
+    from liere.evaluation.summary import plain_evaluations
 
     require_matplotlib()
     missing = _say_missing(reproduction)
     if not missing:
-        return
+        return []
     reproduction.check()
     line, done, failures = ProgressLine(), list[str](), list[str]()
 
     def note_end(run: Run) -> None:
         line.clear()
         done.append(run.folder.name)
-        best = max((record["accuracy"]["value"] for record in run.evaluations("final")), default=0.0)
-        say(f"{len(done)} of {missing}: {run.folder.name}, {100 * best:.1f} % right, {run.result()['seconds']:.0f} s")
+        found = {record["size"]: record["accuracy"]["value"] for record in plain_evaluations(run)}
+        right = f", {100 * found[run.config.data.side]:.1f} % right" if run.config.data.side in found else ""
+        say(f"{len(done)} of {missing}: {run.folder.name}{right}, {run.result()['seconds']:.0f} s")
 
     def note_failure(text: str) -> None:
         line.clear()
@@ -165,8 +197,7 @@ def _run_missing(reproduction: Reproduction, jobs: int | None) -> None:
         say("stopped; what is finished is kept: run the same command again to go on")
         sys.exit(130)
     line.clear()
-    if failures:
-        raise RuntimeError(f"{len(failures)} of {missing} runs failed: {'; '.join(failures)}")
+    return failures
 
 
 def _say_missing(reproduction: Reproduction) -> int:
@@ -195,6 +226,30 @@ def _write_configs(reproduction: Reproduction, folder: Path) -> None:
     say(f"wrote {len(runs)} configurations to {folder}: train one with liere train --config FILE")
 
 
+def _notes(experiment: Experiment) -> list[str]:
+    """Return what to know of an experiment: its own note, and which data stand for the paper's."""
+    return [
+        *([experiment.note] if experiment.note else []),
+        *(
+            f"{data} stands for the paper's {column.stands_for}: compare the order, not the height."
+            for data, column in experiment.data.items()
+            if column.stands_for
+        ),
+    ]
+
+
+def _command() -> str:
+    """Return what was typed, without the copy that was asked for."""
+    kept, words = [], sys.argv[1:]
+    while words:
+        word, *words = words
+        if word == "--export":
+            words = words[1:]
+        elif not word.startswith("--export="):
+            kept.append(word)
+    return "liere " + shlex.join(kept)
+
+
 def _title(entry: Entry) -> str:
     title = entry.paper.partition(": ")[2]
     return title[0].upper() + title[1:]
@@ -208,10 +263,9 @@ def _show(entry: Entry, reproduction: Reproduction | None, folder: Path, args: a
     results = reproduction.results() if reproduction else None
     outcome = entry.build(results) if results else entry.build()
     title = reproduction.experiment.title if reproduction and entry.name == entry.experiment else _title(entry)
-    if reproduction and reproduction.experiment.note:
-        outcome.notes.insert(0, reproduction.experiment.note)
-    scale = f"{args.scale} scale, a rehearsal" if args.smoke else args.scale
-    command = "liere " + shlex.join(word for word in sys.argv[1:] if word != "--export" and word != str(args.export))
+    if reproduction:
+        outcome.notes[:0] = _notes(reproduction.experiment)
+    scale = f"{args.scale} scale" + (", a rehearsal with tiny models" if args.smoke else "")
     for one in outcome.tables:
         say()
         say(one.title)
@@ -223,7 +277,7 @@ def _show(entry: Entry, reproduction: Reproduction | None, folder: Path, args: a
     for claim in outcome.claims:
         say(str(claim))
     for target in (folder, *([args.export] if args.export else [])):
-        page = write_outcome(entry, outcome, results, target, title=title, scale=scale, command=command)
+        page = write_outcome(entry, outcome, results, target, title=title, scale=scale, command=_command())
         if results and target == args.export:
             for one_run in results.all_runs():
                 export_run(one_run, target / "runs" / one_run.folder.name)

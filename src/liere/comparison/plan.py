@@ -234,7 +234,8 @@ def _train_and_evaluate(planned: PlannedRun, slot: Slot) -> None:
         sys.stdout.flush()
 
     exists = (planned.folder / "config.yaml").exists()
-    run = open_run(planned.folder) if exists else create_run(planned.folder, planned.config)
+    # A run that is resumed has the hardware and the place of the data that are asked for now.
+    run = Run(planned.folder, planned.config) if exists else create_run(planned.folder, planned.config)
     try:
         train(run, say=say, request=StopRequest(parent=slot.parent), patience=LOCK_PATIENCE)
     except StoppedError as stop:

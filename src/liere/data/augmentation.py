@@ -68,7 +68,7 @@ class Augmentation:
 
 
 def rand_augment(image: Tensor, word: int, operations: int = 2, magnitude: int = 9) -> Tensor:
-    """Return a uint8 image `[3, height, width]` after torchvision's `RandAugment`, which this word decides.
+    """Return a uint8 image `[..., 3, height, width]` after torchvision's `RandAugment`, which this word decides.
 
     Torch's global generators are left as they were, those of GPUs too.
     """

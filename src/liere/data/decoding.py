@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
@@ -14,10 +15,18 @@ from liere.data.examples import Batch, DataFacts, ExampleSet
 from liere.data.file_table import FileTable
 from liere.shapes import Int
 
-__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "DecodedFiles", "TooManyUnreadableError", "UnreadableError"]
+__all__ = [
+    "IMAGENET_MEAN",
+    "IMAGENET_STD",
+    "DecodedFiles",
+    "TooManyUnreadableError",
+    "UnreadableError",
+    "is_trouble_of_the_machine",
+]
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
+MACHINE_ERRORS = (errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOMEM, errno.ESTALE)
 
 
 class UnreadableError(Exception):
@@ -30,6 +39,11 @@ class UnreadableError(Exception):
     def __init__(self, reason: str | Exception) -> None:
         text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
         super().__init__(text.splitlines()[0])
+
+
+def is_trouble_of_the_machine(error: Exception) -> bool:
+    """Return whether an error is not of the file: memory, open files, or a disk that does not answer."""
+    return isinstance(error, MemoryError) or getattr(error, "errno", None) in MACHINE_ERRORS
 
 
 class TooManyUnreadableError(ValueError):

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from liere.data.augmentation import rand_augment
 from liere.data.crops import BOX_DRAWS, crop_middle, crop_resize, draw_box, to_tensor, uniform_numbers
-from liere.data.decoding import DecodedFiles, UnreadableError
+from liere.data.decoding import DecodedFiles, UnreadableError, is_trouble_of_the_machine
 from liere.data.examples import DataFacts
 from liere.data.file_table import FileTable
 from liere.shapes import UInt8
@@ -74,6 +74,8 @@ def read_image(path: Path) -> Image.Image:
     except UnidentifiedImageError:
         raise UnreadableError("it is not an image that Pillow knows") from None
     except Exception as error:  # decoders raise what they like on damaged files
+        if is_trouble_of_the_machine(error):
+            raise
         raise UnreadableError(error) from None
 
 

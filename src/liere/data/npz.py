@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,6 +72,16 @@ class NpzData:
         if split == "val":
             split = "train" if holdout else "val" if "val" in self.splits else "test"
         return self.splits[split]
+
+    @cached_property
+    def sha256(self) -> str:
+        """Digest of the arrays, which does not depend on how they are packed."""
+        digest = hashlib.sha256()
+        for split in sorted(self.splits):
+            for array in self.splits[split]:
+                digest.update(f"{split} {tuple(array.shape)} {array.dtype}".encode())
+                digest.update(array.contiguous().numpy().tobytes())
+        return digest.hexdigest()
 
     def size_at(self, side: int | None) -> tuple[int, ...]:
         """Return the length of each axis where the last one is `side`: the others in proportion, but all frames."""

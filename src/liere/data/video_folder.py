@@ -9,6 +9,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from liere.data.augmentation import rand_augment
 from liere.data.crops import BOX_DRAWS, crop_middle, crop_resize, draw_box, to_tensor, uniform_numbers
 from liere.data.decoding import DecodedFiles
 from liere.data.examples import DataFacts
@@ -35,6 +36,7 @@ class VideoFiles(DecodedFiles):
         test_clips: Clips of a test example: of more than one, examples are `[clips, 3, frames, size, size]`.
         min_area: Least share of a frame that a random part takes.
         flip: Whether every other training clip is mirrored.
+        rand_augment: Operations and magnitude of RandAugment, the same for all frames of a clip.
         max_unreadable: How many files may be left out.
 
     Raises:
@@ -50,11 +52,13 @@ class VideoFiles(DecodedFiles):
         test_clips: int = 5,
         min_area: float = 0.08,
         flip: bool = False,
+        rand_augment: tuple[int, int] | None = None,
         max_unreadable: int = 10,
     ) -> None:
         super().__init__(files, facts, max_unreadable=max_unreadable)
         import_av()
         self.frame_stride, self.test_clips, self.min_area, self.flip = frame_stride, test_clips, min_area, flip
+        self.rand_augment = rand_augment
         self.frames = facts.image_size[0]
         self.span = (self.frames - 1) * frame_stride + 1
 
@@ -73,7 +77,10 @@ class VideoFiles(DecodedFiles):
         frames = read_frames(path, anywhere, least=self.span)
         box = draw_box(*frames[0].size, numbers, self.min_area)
         mirrored = self.flip and side < 0.5
-        return _stack([crop_resize(frame, box, size, mirrored=mirrored) for frame in frames])
+        clip = _stack([crop_resize(frame, box, size, mirrored=mirrored) for frame in frames])
+        if self.rand_augment is None:
+            return clip
+        return rand_augment(clip.movedim(1, 0), word, *self.rand_augment).movedim(0, 1)
 
     def _clip(self, start: int, count: int) -> list[int]:
         return [min(start + step * self.frame_stride, count - 1) for step in range(self.frames)]

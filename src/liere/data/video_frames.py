@@ -10,7 +10,7 @@ from typing import Any
 
 from PIL import Image
 
-from liere.data.decoding import UnreadableError
+from liere.data.decoding import UnreadableError, is_trouble_of_the_machine
 
 __all__ = ["import_av", "read_frames"]
 
@@ -102,6 +102,8 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
             stream.codec_context.thread_count = 1  # there are worker processes to use more cores
             yield container, stream
     except (av.FFmpegError, OSError, ValueError) as error:
+        if is_trouble_of_the_machine(error):
+            raise
         raise UnreadableError(error) from None
 
 

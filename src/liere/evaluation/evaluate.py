@@ -36,7 +36,7 @@ def evaluate(
     conditions: Sequence[Condition | int],
     *,
     examples: int | None = None,
-    batch_size: int = 100,
+    batch_size: int | None = None,
     best: bool = False,
     say: Callable[[str], None],
 ) -> list[dict[str, Any]]:
@@ -46,7 +46,8 @@ def evaluate(
         run: A finished run.
         conditions: Image sizes, and what else is other than in training.
         examples: How many test examples; None for all.
-        batch_size: Examples at a time. With several processes each takes whole batches, so results stay the same.
+        batch_size: Examples at a time; None for 100 images or clips. With several processes each takes whole batches,
+            so results stay the same.
         best: Whether to take the weights with the best validation accuracy instead of the final ones.
         say: Receives a line for each condition.
 
@@ -55,6 +56,8 @@ def evaluate(
     """
     run.result()
     config = run.config
+    if batch_size is None:
+        batch_size = max(100 // config.data.test_views, 1)
     wanted = [Condition(one) if isinstance(one, int) else one for one in conditions]
     data = {condition: _load(run, condition, examples) for condition in wanted}
     weights = run.best_weights if best else run.final_weights
@@ -90,7 +93,7 @@ def evaluate(
                 "weights": weights.stem,
                 "accuracy": accuracy_interval(predictions.correct).as_dict(),
                 "loss": mean_interval(predictions.losses).as_dict(),
-                "predictions": str(file.relative_to(run.folder)),
+                "predictions": file.relative_to(run.folder).as_posix(),
             }
             records.append(record)
             write_atomically(run.evaluation_file, json.dumps(_merged(run.evaluations(), [record]), indent=1) + "\n")

@@ -52,11 +52,12 @@ def _table(columns: tuple[str, ...], *rows: tuple[Printed, ...]) -> Table:
 
 N = Printed
 DATA = ("CIFAR-100", "ImageNet-1k", "UCF101")
+UPPER_END_SLIP = "10,000 test images give 62.9-64.8, not 62.9-65.8"
 
 # Table "combined results".
 MAIN = _table(
     DATA,
-    (N(63.9, 62.9, 65.8), N(66.1, 65.7, 66.5), N(40.9, 40.5, 41.3)),
+    (N(63.9, 62.9, 65.8, UPPER_END_SLIP), N(66.1, 65.7, 66.5), N(40.9, 40.5, 41.3)),
     (N(65.5, 64.6, 66.5), N(65.4, 65.0, 65.8), N(45.0, 44.6, 45.4)),
     (N(68.8, 67.9, 69.7), N(68.8, 68.4, 69.2), N(46.3, 45.9, 46.7)),
     (N(70.3, 69.4, 71.2), N(69.6, 69.2, 70.0), N(47.0, 46.6, 47.4)),
@@ -66,7 +67,7 @@ BEST_LOSS_SLIP = "printed as the best, beside RoPE-Mixed's 1.72"
 # Table "combined results, loss".
 LOSS = _table(
     DATA,
-    (N(1.56, 1.47, 1.56), N(1.84, 1.81, 1.86), N(2.94, 2.92, 2.96)),
+    (N(1.56, 1.47, 1.56, "it is the upper end of its own interval"), N(1.84, 1.81, 1.86), N(2.94, 2.92, 2.96)),
     (N(1.56, 1.51, 1.61), N(1.98, 1.94, 2.01), N(2.66, 2.63, 2.69)),
     (N(1.38, 1.33, 1.43), N(1.72, 1.68, 1.74), N(2.52, 2.49, 2.54)),
     (N(1.36, 1.31, 1.41), N(1.73, 1.70, 1.76, BEST_LOSS_SLIP), N(2.47, 2.44, 2.49)),
@@ -77,7 +78,7 @@ P_VALUES = {"CIFAR-100": 1.3e-5, "ImageNet-1k": 6.3e-3, "UCF101": 7.1e-4, "384 p
 # Table "model size", on CIFAR-100. ViT-Huge is mentioned without numbers.
 SIZE = _table(
     ("ViT-Tiny", "ViT-Base", "ViT-Large"),
-    (N(57.2, 56.2, 58.1), N(63.9, 62.9, 65.8), N(60.5, 59.5, 61.4)),
+    (N(57.2, 56.2, 58.1), N(63.9, 62.9, 65.8, UPPER_END_SLIP), N(60.5, 59.5, 61.4)),
     (N(58.2, 57.2, 59.2), N(65.5, 64.6, 66.5), N(62.3, 60.4, 64.2)),
     (N(65.4, 64.5, 66.4), N(68.8, 67.9, 69.7), N(68.8, 67.9, 69.7)),
     (N(65.6, 64.7, 66.6), N(70.3, 69.4, 71.2), N(69.9, 68.9, 70.8)),
@@ -114,7 +115,7 @@ BLOCK: dict[str, dict[int, tuple[Printed, Printed]]] = {
         64: (N(44.68, 44.27, 45.09), N(580608, slip=PARAMETERS_SLIP)),
     },
 }
-TICKS_SLIP = "both ticks mark the row in which nothing is shared: 70.3 is the default's accuracy"
+TICKS_SLIP = "ticks mark what is not shared: the row with both has the default's accuracy"
 # Table "sharing parameters", on CIFAR-100: by what is shared.
 SHARING: dict[str, dict[str, Printed]] = {
     "nothing": {
@@ -122,8 +123,16 @@ SHARING: dict[str, dict[str, Printed]] = {
         LIERE: N(70.0, slip=TICKS_SLIP),
         LIERE8: N(70.3, slip=TICKS_SLIP),
     },
-    "across heads": {ROPE_MIXED: N(68.7), LIERE: N(69.5), LIERE8: N(69.8)},
-    "across layers": {ROPE_MIXED: N(69.5), LIERE: N(69.7), LIERE8: N(69.7)},
+    "across heads": {
+        ROPE_MIXED: N(68.7, slip=TICKS_SLIP),
+        LIERE: N(69.5, slip=TICKS_SLIP),
+        LIERE8: N(69.8, slip=TICKS_SLIP),
+    },
+    "across layers": {
+        ROPE_MIXED: N(69.5, slip=TICKS_SLIP),
+        LIERE: N(69.7, slip=TICKS_SLIP),
+        LIERE8: N(69.7, slip=TICKS_SLIP),
+    },
     "across both": {ROPE_MIXED: N(68.3), LIERE: N(69.4), LIERE8: N(69.5)},
 }
 SHARING_NOTE = (
@@ -131,7 +140,8 @@ SHARING_NOTE = (
     "nothing is shared, so a tick marks what is learned separately. Read so, the second row (a tick for layers) shares "
     "heads and the third (a tick for heads) shares layers. Its 5.613 G is the overhead of one layer."
 )
-# Table "initialization": 2 pi against 1, a paired z-test on CIFAR-100.
+# Table "initialization": 1 against 2 pi on CIFAR-100. It is called a paired test, but an unpaired one of 68.84 % and
+# 2.55 points less gives z, p and the interval of RoPE-Mixed to the digit, and only if 1 is the worse of the two.
 INIT: dict[str, dict[str, float]] = {
     LIERE8: {"z": -1.81, "p": 0.070, "difference": -0.0118, "low": -0.0246, "high": 0.0010},
     ROPE_MIXED: {"z": -3.85, "p": 0.00012, "difference": -0.0255, "low": -0.0385, "high": -0.0125},

@@ -17,6 +17,7 @@ __all__ = [
     "PairedDifference",
     "PairedZ",
     "accuracy_interval",
+    "drop_difference",
     "mean_interval",
     "paired_bootstrap",
     "paired_difference",
@@ -283,6 +284,37 @@ def relative_drop(before: Values, after: Values, *, seed: int = 0, resamples: in
     return _percentiles(float(1 - ends[1] / ends[0]), 1 - means[1] / means[0])
 
 
+def drop_difference(
+    first: tuple[Values, Values], second: tuple[Values, Values], *, seed: int = 0, resamples: int = PAIRED_RESAMPLES
+) -> Interval:
+    """Return by how much the first's relative drop is larger than the second's, with its paired bootstrap interval.
+
+    Args:
+        first: Answers before and after, as for `relative_drop`.
+        second: Those of another model, on the same examples.
+        seed: Seed of the resamples.
+        resamples: How many to draw.
+
+    Raises:
+        ValueError: If nothing was right before, or there are not as many of all four.
+
+    Example:
+        >>> some, few, none = [1] * 50 + [0] * 50, [1] * 25 + [0] * 75, [0] * 100
+        >>> drop_difference((some, none), (some, few)).value
+        0.5
+    """
+    columns = np.concatenate([_checked_pairs(before=before, after=after) for before, after in (first, second)])
+    if not (columns[0].any() and columns[2].any()):
+        raise ValueError("before has no right answer: a relative drop needs an accuracy above 0")
+
+    def difference(means: Floats) -> Floats:
+        return means[3] / means[2] - means[1] / means[0]
+
+    means = _resampled_means(columns, seed, resamples)
+    means = means[:, (means[0] > 0) & (means[2] > 0)]
+    return _percentiles(float(difference(columns.mean(axis=1))), difference(means))
+
+
 def _percentiles(value: float, resampled: Floats) -> Interval:
     low, high = (float(end) for end in np.quantile(resampled, (TAIL, 1 - TAIL)))
     if np.ptp(resampled) <= ROUNDING * abs(value):
@@ -321,7 +353,7 @@ def _sign_flip_p(differences: Floats, seed: int) -> float:
         permutation_type="samples",
         vectorized=True,
         n_resamples=FLIPS,
-        batch=FLIPS_AT_ONCE,
+        batch=max(FLIPS_AT_ONCE * 10_000 // max(len(differences), 10_000), 1),  # bounds the memory
         rng=np.random.default_rng(seed),
     )
     return float(found.pvalue)

@@ -118,7 +118,8 @@ def summarise(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any
 
 def _check_data(runs: Sequence[Run]) -> None:
     """Make sure that all were tested on the same examples: how many they were trained on does not matter."""
-    fields = {"train_examples"}
+    fields = {"train_examples", "max_unreadable"}
+    fields |= {"root", "verify"} if all(run.config.data.is_well_known for run in runs) else set()
     first = runs[0].config.data.model_dump(exclude=fields)
     for run in runs:
         data = run.config.data.model_dump(exclude=fields)

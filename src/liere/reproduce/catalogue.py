@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from liere.errors import suggest
+from liere.reproduce.experiment import Experiment
 from liere.reproduce.outcome import Outcome
 from liere.reproduce.tables.block import build_block
 from liere.reproduce.tables.compute import build_compute
@@ -21,6 +22,24 @@ from liere.reproduce.tables.variants import build_fraction, build_pooling, build
 __all__ = ["CATALOGUE", "Entry", "find_entry"]
 
 
+def _all(experiment: Experiment) -> Experiment:
+    return experiment
+
+
+def _first_data_set(experiment: Experiment) -> Experiment:
+    name, column = next(iter(experiment.data.items()))
+    return experiment.model_copy(update={"data": {name: column}})
+
+
+def _two_encodings(experiment: Experiment) -> Experiment:
+    data = {name: column.model_copy(update={"encodings": None}) for name, column in experiment.data.items()}
+    return experiment.model_copy(update={"data": data, "encodings": ["rope_mixed", "liere8"]})
+
+
+def _first_seed(experiment: Experiment) -> Experiment:
+    return experiment.model_copy(update={"seeds": experiment.seeds[:1], "vary": {"": {}}})
+
+
 @dataclass(frozen=True)
 class Entry:
     """A table or figure of the paper.
@@ -31,6 +50,7 @@ class Entry:
         experiment: The experiment whose runs it needs; `""` where it needs none.
         build: Makes it of the results; without any where it needs no runs.
         needs_weights: Whether the weights of the runs are needed, not only their predictions.
+        narrow: Leaves out what it does not need of the experiment.
     """
 
     name: str
@@ -38,6 +58,7 @@ class Entry:
     experiment: str
     build: Callable[..., Outcome]
     needs_weights: bool = False
+    narrow: Callable[[Experiment], Experiment] = _all
 
 
 CATALOGUE = {
@@ -45,7 +66,13 @@ CATALOGUE = {
     for entry in (
         Entry("main", "Table 1: accuracy on three data sets", "main", build_main),
         Entry("loss", "Table 9: validation loss on three data sets", "main", build_loss),
-        Entry("significance", "Table 2: RoPE-Mixed against LieRE₈, p-values", "main", build_significance),
+        Entry(
+            "significance",
+            "Table 2: RoPE-Mixed against LieRE₈, p-values",
+            "main",
+            build_significance,
+            narrow=_two_encodings,
+        ),
         Entry("size", "Table 6 and Figure 8: model sizes", "size", build_size),
         Entry("fraction", "Figure 4: share of the training examples", "fraction", build_fraction),
         Entry("spatial", "Table 3: the spatial reasoning task", "spatial", build_spatial),
@@ -58,8 +85,17 @@ CATALOGUE = {
             "resolution", "Figure 7: other resolutions, with and without fine-tuning", "resolution", build_resolution
         ),
         Entry("flops", "Table 8: operations of a forward pass", "", build_flops),
-        Entry("compute", "Figure 9: compute to reach absolute's accuracy", "main", build_compute),
-        Entry("attention", "Figures 10 to 12: attention maps", "spatial", build_attention, needs_weights=True),
+        Entry(
+            "compute", "Figure 9: compute to reach absolute's accuracy", "main", build_compute, narrow=_first_data_set
+        ),
+        Entry(
+            "attention",
+            "Figures 10 to 12: attention maps",
+            "spatial",
+            build_attention,
+            needs_weights=True,
+            narrow=_first_seed,
+        ),
     )
 }
 

@@ -9,7 +9,7 @@ from liere.evaluation.report.tables import SIGNIFICANT
 from liere.evaluation.statistics import paired_z_test
 from liere.reproduce.names import label
 from liere.reproduce.outcome import Claim
-from liere.reproduce.results import Found
+from liere.reproduce.results import Found, pair
 
 __all__ = ["compare", "is_best"]
 
@@ -22,12 +22,15 @@ def compare(text: str, first: Found | None, second: Found | None, *, loss: bool 
     """
     if first is None or second is None:
         return Claim(text, "is not decided", "not run")
-    a, b = (first.losses, second.losses) if loss else (first.correct, second.correct)
-    test = paired_z_test(a, b)
+    test = paired_z_test(*pair(first, second, loss=loss))
     gain = -test.difference if loss else test.difference
-    unit, scale = ("", 1.0) if loss else (" points", 100.0)
+    unit, scale, digits = ("", 1.0, 3) if loss else (" points", 100.0, 1)
     p = p_value(test.p)
-    evidence = f"{scale * gain:+.2g}{unit}, p {p}" if p.startswith("<") else f"{scale * gain:+.2g}{unit}, p = {p}"
+    evidence = (
+        f"{scale * gain:+.{digits}f}{unit}, p {p}"
+        if p.startswith("<")
+        else f"{scale * gain:+.{digits}f}{unit}, p = {p}"
+    )
     pairs = _by_seed(first, second, loss=loss)
     ahead = sum(one > other for one, other in pairs)
     evidence += f", ahead in {ahead} of {len(pairs)} seeds" if len(pairs) > 1 else ", one seed"

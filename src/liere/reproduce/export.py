@@ -16,7 +16,7 @@ FILES = ("config.yaml", "result.json", "metrics.csv")
 
 
 def export_run(run: Run, folder: Path) -> None:
-    """Copy a finished run to a folder, without weights and with compressed predictions; nothing if it is there already.
+    """Copy a finished run to a folder, without weights and with compressed predictions.
 
     Args:
         run: The run.

@@ -81,7 +81,7 @@ def plan_runs(
         label: _with_root(read_config(experiments_folder() / column.recipe), data)
         for label, column in experiment.data.items()
     }
-    _check_overrides(contents, overrides)
+    _check_overrides(experiment, contents, overrides)
     for label, column in experiment.data.items():
         content = contents[label]
         own = {name: word for name, word in overrides.items() if _has_field(content, name)}
@@ -111,7 +111,9 @@ def _with_root(content: dict[str, Any], data: Path | None) -> dict[str, Any]:
     section = content.get("data", {})
     if data is None or section.get("name", "spatial") == "spatial":
         return content
-    root = Path(section.get("root", DATA_FOLDER))
+    root = Path(section.get("root") or DATA_FOLDER)
+    if not root.is_relative_to(DATA_FOLDER):
+        return content
     return content | {"data": section | {"root": str(data / root.relative_to(DATA_FOLDER))}}
 
 
@@ -121,8 +123,14 @@ def _has_field(content: dict[str, Any], name: str) -> bool:
     return section != "data" or field in FIELDS[data_set] | {"size", "seed"}
 
 
-def _check_overrides(contents: dict[str, dict[str, Any]], overrides: dict[str, str]) -> None:
+def _check_overrides(experiment: Experiment, contents: dict[str, dict[str, Any]], overrides: dict[str, str]) -> None:
+    """Refuse fields that no data set has, that are not the same for all, or that the experiment itself sets."""
+    varied = {name for fields in experiment.vary.values() for name in fields} | set(experiment.fine_tune or ())
     for name in overrides:
+        if name in varied:
+            raise ValueError(f"--{name} is what this experiment varies: leave it out, or train single runs (--configs)")
+        if name == "data.root" and len(contents) > 1:
+            raise ValueError("--data.root is of one data set, and here are several: use --data, or --only")
         if not any(_has_field(content, name) for content in contents.values()):
             raise ValueError(f"--{name} is of none of these data sets ({', '.join(contents)}): leave it out")
 

@@ -62,7 +62,7 @@ def write_outcome(
 
 
 def _markdown(entry: Entry, outcome: Outcome, facts: dict[str, Any], runs: list[dict[str, Any]]) -> str:
-    parts = [f"# {escape(facts['title'])}", f"{escape(entry.paper)}, at {facts['scale']} scale."]
+    parts = [f"# {escape(facts['title'])}", f"{escape(entry.paper)}, at {facts['scale']}."]
     for table in outcome.tables:
         parts += [f"**{escape(table.title)}**", *markdown_table(table)]
     parts += [f"![{escape(d.alt)}]({entry.name}/{file_name(caption)})" for caption, d in outcome.figures.items()]
@@ -99,6 +99,7 @@ def _runs(results: Results | None) -> list[dict[str, Any]]:
             "options": run.config.model.options,
             "seed": run.config.training.seed,
             "data": run.config.data.name,
+            "precision": run.config.hardware.precision,
             "seconds": run.result()["seconds"],
             "date": run.result()["date"],
             "machine": run.result()["machine"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -50,6 +51,9 @@ class Reproduction:
         for run in runs:
             if run.folder.name in sources and not (run.folder / "final.safetensors").exists():
                 missing[run.folder] = run
+        for folder in missing:
+            if (folder / "result.json").exists() and not (folder / "final.safetensors").exists():
+                raise ValueError(f"run {folder} is finished, but its weights are gone and needed: delete the folder")
         return [run for run in runs if run.folder in missing]
 
     def check(self) -> None:
@@ -58,11 +62,24 @@ class Reproduction:
         for run in self.missing():
             check_recipe(run)
             run.config.hardware.check()
+            if run.config.hardware.devices * run.config.hardware.nodes > 1:
+                raise ValueError(
+                    "hardware.devices and hardware.nodes must be 1: runs are made on one device each, several at a "
+                    "time; for runs on several devices write their configurations with --configs, and train these"
+                )
             if all(run.config.data != config.data for config in checked):
                 checked.append(run.config)
-                for condition in {condition.size for condition in run.conditions}:
-                    run.config.check_size(condition)
-                run.config.data.load("train")
+                try:
+                    for size in {condition.size for condition in run.conditions}:
+                        run.config.check_size(size)
+                    run.config.data.load("train")
+                except FileNotFoundError as error:
+                    others = [name for name in self.experiment.data if name not in self._labels(run)]
+                    hint = f"; or leave it out: --only {shlex.quote(others[0])}" if others else ""
+                    raise FileNotFoundError(f"{error}{hint}") from None
+
+    def _labels(self, run: PlannedRun) -> set[str]:
+        return {one.key.data for one in self.wanted if one.planned.folder == run.folder}
 
     def run(
         self,
@@ -105,6 +122,8 @@ def prepare(
     *,
     places: Sequence[Path],
     only: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+    encodings: Sequence[str] = (),
     data: Path | None = None,
     smoke: bool = False,
 ) -> Reproduction:
@@ -116,6 +135,8 @@ def prepare(
         overrides: Fields that are to be other than in the experiment, by dotted name, as words.
         places: Folders of runs: the first is where missing ones are made.
         only: Data sets to take; all, if empty.
+        seeds: Other seeds than those of the experiment.
+        encodings: Other encodings.
         data: Folder of the data sets, instead of ./data.
         smoke: Whether it is a rehearsal, as small as can be.
 
@@ -130,8 +151,19 @@ def prepare(
             )
     if only:
         experiment = experiment.model_copy(update={"data": {name: experiment.data[name] for name in only}})
+    experiment = _with_choice(entry.narrow(experiment), seeds, encodings)
     wanted = plan_runs(experiment, overrides, places[0], data=data, smoke=smoke)
     return Reproduction(entry, experiment, wanted, tuple(places))
+
+
+def _with_choice(experiment: Experiment, seeds: Sequence[int], encodings: Sequence[str]) -> Experiment:
+    columns = dict(experiment.data)
+    changes: dict[str, object] = {}
+    for name, chosen in (("seeds", list(seeds)), ("encodings", list(encodings))):
+        if chosen:
+            changes[name] = chosen
+            columns = {label: column.model_copy(update={name: None}) for label, column in columns.items()}
+    return experiment.model_copy(update=changes | {"data": columns})
 
 
 def committed_runs(scale: str) -> Path | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from liere.reproduce.experiment import Experiment
 from liere.reproduce.plan import Key
 from liere.training.runs import Run
 
-__all__ = ["Found", "Results"]
+__all__ = ["Found", "Results", "pair"]
 
 
 @dataclass(frozen=True)
@@ -25,20 +25,28 @@ class Found:
     """What a model found under a condition, over its seeds.
 
     Attributes:
-        predictions: One set a seed, of the same examples.
+        predictions: One set a seed; examples that not all seeds could read are left out.
     """
 
     predictions: list[Predictions]
 
     @cached_property
+    def ids(self) -> NDArray[np.int64]:
+        """Examples that all seeds have, in order."""
+        return reduce(np.intersect1d, [np.asarray(one.ids, dtype=np.int64) for one in self.predictions])
+
+    @cached_property
     def correct(self) -> NDArray[np.float64]:
         """Share of seeds that answer each example rightly."""
-        return np.mean([one.correct for one in self.predictions], axis=0)
+        return np.mean([self._common(one, one.correct) for one in self.predictions], axis=0)
 
     @cached_property
     def losses(self) -> NDArray[np.float64]:
         """Loss of each example, mean over seeds."""
-        return np.mean([one.losses for one in self.predictions], axis=0)
+        return np.mean([self._common(one, np.asarray(one.losses)) for one in self.predictions], axis=0)
+
+    def _common(self, one: Predictions, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return values[np.isin(one.ids, self.ids)]
 
     @cached_property
     def accuracy(self) -> Interval:
@@ -54,6 +62,12 @@ class Found:
     def by_seed(self) -> list[float]:
         """Accuracy of each seed."""
         return [float(one.correct.mean()) for one in self.predictions]
+
+
+def pair(first: Found, second: Found, *, loss: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what two found for the examples that both have: right answers, or losses."""
+    ids = np.intersect1d(first.ids, second.ids)
+    return tuple((one.losses if loss else one.correct)[np.isin(one.ids, ids)] for one in (first, second))  # type: ignore[return-value]
 
 
 class Results:

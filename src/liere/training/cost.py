@@ -91,7 +91,8 @@ def estimate_operations(config: RunConfig) -> float:
     """Return the floating-point operations of training a run, validations included."""
     training = config.training
     validations = -(-training.steps // training.validate_every)
-    images = PASSES * training.steps * training.batch_size + validations * training.validation_examples
+    views = validations * training.validation_examples * config.data.test_views
+    images = PASSES * training.steps * training.batch_size + views
     return 2 * forward_operations(config) * images
 
 

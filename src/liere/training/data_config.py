@@ -15,18 +15,18 @@ __all__ = ["DataConfig"]
 
 _FILES = {"root", "fraction", "holdout"}
 _CROPS = {"padding", "flip", "rand_augment"}
-_DECODED = {"flip", "min_area", "max_unreadable"}
+_DECODED = {"flip", "min_area", "max_unreadable", "rand_augment"}
 _CLIPS = {"frames", "frame_stride", "test_clips"}
 # The fields that each data set has, besides `name`, `size` and `seed`.
 FIELDS = {
     "spatial": {"train_examples", "distance", "distractor_arrows", "distractor_letters", "colours"},
     "cifar10": _FILES | _CROPS | {"verify"},
     "cifar100": _FILES | _CROPS | {"verify"},
-    "imagenet": _FILES | _DECODED | {"rand_augment"},
+    "imagenet": _FILES | _DECODED,
     "ucf101": _FILES | _DECODED | _CLIPS | {"fold"},
-    "images": _FILES | _DECODED | {"rand_augment"},
+    "images": _FILES | _DECODED,
     "videos": _FILES | _DECODED | _CLIPS,
-    "npz": _FILES | _CROPS,
+    "npz": _FILES | _CROPS | {"sha256"},
 }
 SIZES = {"spatial": 108, "cifar10": 32, "cifar100": 32}
 OTHER_SIZE = 224
@@ -78,6 +78,8 @@ class DataConfig(Section):
     """files that may be skipped, each with a warning, because they cannot be decoded"""
     verify: Switch = True
     """cifar: whether checksums must be right"""
+    sha256: str | None = None
+    """npz: digest that the arrays must have; null: any"""
 
     @model_validator(mode="after")
     def _fields_are_of_the_data_set(self) -> DataConfig:
@@ -97,8 +99,18 @@ class DataConfig(Section):
 
     @property
     def is_well_known(self) -> bool:
-        """Whether the data set is the same wherever it is kept: one that everybody knows."""
+        """Whether the data set is the same wherever it is kept: one that everybody knows, or with a digest."""
+        return self.name not in HAS_FACTS_IN_FILES or self.sha256 is not None
+
+    @property
+    def is_known_by_heart(self) -> bool:
+        """Whether its facts are known without its files."""
         return self.name not in HAS_FACTS_IN_FILES
+
+    @property
+    def test_views(self) -> int:
+        """How many clips of an example a test looks at."""
+        return self.test_clips if "test_clips" in FIELDS[self.name] else 1
 
     @property
     def side(self) -> int:

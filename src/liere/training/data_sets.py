@@ -17,6 +17,7 @@ from liere.data.subsets import draw_fraction, hold_out
 from liere.errors import suggest
 
 if TYPE_CHECKING:
+    from liere.data.npz import NpzData
     from liere.training.data_config import DataConfig
 
 __all__ = ["SPLITS", "find_facts", "load_split"]
@@ -34,9 +35,7 @@ def find_facts(config: DataConfig) -> DataFacts:
         facts = CIFAR_FACTS[config.name]
         return replace(facts, image_size=(config.size or 32,) * 2)
     if config.name == "npz":
-        from liere.data.npz import read_npz
-
-        arrays = read_npz(config.path, config.seed)
+        arrays = _read_npz(config)
         return replace(arrays.facts, image_size=arrays.size_at(config.size))
     from liere.training.decoded_data import find_decoded_facts
 
@@ -73,10 +72,20 @@ def _load_cifar(config: DataConfig, split: str, size: int | None, length: int | 
     return ArrayData(images[chosen], labels[chosen], facts, _augmentation(config) if split == "train" else None)
 
 
-def _load_npz(config: DataConfig, split: str, size: int | None, length: int | None) -> ExampleSet:
+def _read_npz(config: DataConfig) -> NpzData:
     from liere.data.npz import read_npz
 
     arrays = read_npz(config.path, config.seed)
+    if config.sha256 is not None and arrays.sha256 != config.sha256:
+        raise ValueError(
+            f"the arrays of {config.path} are not those that are meant: their SHA-256 sum is {arrays.sha256}, not "
+            f"{config.sha256}; make or fetch them again, or take them as they are with --data.sha256 null"
+        )
+    return arrays
+
+
+def _load_npz(config: DataConfig, split: str, size: int | None, length: int | None) -> ExampleSet:
+    arrays = _read_npz(config)
     if config.rand_augment is not None:
         arrays.check_rand_augment()
     images, labels = arrays.part(split, holdout=config.holdout)

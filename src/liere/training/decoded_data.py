@@ -56,6 +56,7 @@ def load_decoded(config: DataConfig, split: str, size: int | None, length: int |
             test_clips=config.test_clips,
             min_area=config.min_area,
             flip=config.flip,
+            rand_augment=config.rand_augment,
             max_unreadable=config.max_unreadable,
         )
     return ImageFiles(

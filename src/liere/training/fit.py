@@ -62,15 +62,26 @@ def train(
         for line in refused:
             say(f"warning: {line}")
         model = build_model(config)
-        if (source := run.source()) is not None:
-            source.result()  # whether it is finished
-            model.load_state_dict(load_model(source.config, source.final_weights).state_dict())
+        if checkpoint is None and (source := run.source()) is not None:
+            _start_from(model, source)
         if checkpoint is not None:
             model.load_state_dict(checkpoint.state_dict)
             say(f"{run.folder.name}: going on after step {checkpoint.step:,} of {config.training.steps:,}")
         elif refused:
             say(f"{run.folder.name}: no whole checkpoint is left, starting from the beginning")
         return _fit(run, model, checkpoint, request or StopRequest(), say)
+
+
+def _start_from(model: VisionTransformer, source: Run) -> None:
+    """Give a model the final weights of a finished run."""
+    source.result()  # whether it is finished
+    try:
+        model.load_state_dict(load_model(source.config, source.final_weights).state_dict())
+    except RuntimeError as error:
+        raise ValueError(
+            f"training.start_from {source.folder} is of another model: {' '.join(str(error).split())}; at another "
+            "image size, say with model.image_size what the first one was trained at"
+        ) from None
 
 
 def _say_nothing(line: str) -> None:

@@ -93,7 +93,7 @@ def file_name(caption: str) -> str:
         >>> file_name("Learning curves")
         'learning-curves.png'
     """
-    return caption.lower().replace(" ", "-") + ".png"
+    return re.sub(r"[^\w.]+", "-", caption.lower()).strip("-") + ".png"
 
 
 def _samples(samples: Sequence[Sample], name: str) -> list[str]:

@@ -34,7 +34,7 @@ def build_block(results: Results) -> Outcome:
             rows.append(
                 [
                     Cell(data),
-                    Cell(str(size)),
+                    Cell(f"{size} (dense; paper 64)" if encoding == "liere" and size != 64 else str(size)),
                     Cell(f"{parameters:,}"),
                     printed(paper[1] if paper else None, digits=0),
                     Cell(f"{share:.2f} %"),
@@ -85,4 +85,4 @@ def _figure(results: Results, data: str) -> Drawing:
         found = results.found(keys[size])
         return found.accuracy if found else None
 
-    return draw_columns(f"Accuracy by block size ({data}), %", ["liere8"], list(keys), ours)
+    return draw_columns(f"Accuracy by block size ({data}), %", ["LieRE"], list(keys), ours)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from liere.evaluation.compute_saving import ComputeSaving, compute_savings, mean_curve
+from liere.evaluation.compute_saving import compute_savings, mean_curve
 from liere.evaluation.paper_numbers import COMPUTE_RATIO
 from liere.evaluation.report.cells import Cell, Column, Table
 from liere.reproduce.figures import draw_curves
@@ -27,15 +27,18 @@ def build_compute(results: Results) -> Outcome:
     tables, claims, numbers = [], [], {}
     for baseline in (name for name in BASELINES if name in encodings):
         savings = compute_savings(curves, cost, baseline)
-        rows = []
+        rows, whole = [], dict[str, float | None]()
+        budget = max(point["examples"] for point in mean_curve(curves[baseline])) * cost[baseline]
         for name, saving in savings.items():
             reached = saving.examples is not None
+            whole[name] = budget / saving.operations if saving.operations else None
             rows.append(
                 [
                     Cell(label(name)),
                     Cell(f"{saving.examples:,.0f}") if reached else Cell("not reached"),
                     Cell(f"{saving.fewer_examples:.2f}") if reached else NOTHING,
                     Cell(f"{saving.fewer_operations:.2f}") if reached else NOTHING,
+                    Cell(f"{whole[name]:.2f}") if reached else NOTHING,
                     Cell(f"{COMPUTE_RATIO}") if name == "liere8" and baseline == BASELINES[0] else NOTHING,
                 ]
             )
@@ -45,11 +48,14 @@ def build_compute(results: Results) -> Outcome:
             Column("examples to reach it"),
             Column("times fewer examples"),
             Column("times less compute"),
+            Column("times less than its whole training"),
             Column("paper"),
         ]
         tables.append(Table(f"{data}: {100 * target:.1f} %, the end of {label(baseline)}", columns, rows))
-        numbers[baseline] = {name: vars(saving) for name, saving in savings.items()}
-        claims.append(_claim(baseline, savings))
+        numbers[baseline] = {
+            name: vars(saving) | {"fewer_than_whole_training": whole[name]} for name, saving in savings.items()
+        }
+        claims.append(_claim(baseline, whole))
     figure = {
         "Learning curves": draw_curves(
             f"Validation accuracy ({data}), %",
@@ -62,16 +68,21 @@ def build_compute(results: Results) -> Outcome:
     }
     notes = [
         f"Compute: multiply-adds a pass ({scaled(cost[encodings[0]])} for {label(encodings[0])}) x examples.",
+        "Times less: where the baseline first was there itself; the paper's figure is of its whole training.",
         "Schedules were made for the whole run: a run that is to end earlier would decay its rate earlier.",
     ]
     return Outcome(tables, claims, figure, numbers, notes)
 
 
-def _claim(baseline: str, savings: dict[str, ComputeSaving]) -> Claim:
+def _claim(baseline: str, ratios: dict[str, float | None]) -> Claim:
     text = f"LieRE₈ reaches the final accuracy of {label(baseline)} with {COMPUTE_RATIO} times less compute"
-    if "liere8" not in savings:
+    if "liere8" not in ratios:
         return Claim(text, "is not decided", "not run")
-    ratio = savings["liere8"].fewer_operations
+    ratio = ratios["liere8"]
     if ratio is None:
         return Claim(text, "does not hold", "not reached")
-    return Claim(text, "holds" if ratio >= COMPUTE_RATIO else "does not hold", f"{ratio:.2f} times less; no test")
+    return Claim(
+        text,
+        "holds" if ratio >= COMPUTE_RATIO else "does not hold",
+        f"{ratio:.2f} times less than its whole training; no test",
+    )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from liere.evaluation.paper_numbers import Printed
-from liere.evaluation.report.cells import Column, Table
+from liere.evaluation.report.cells import Cell, Column, Table
 from liere.evaluation.statistics import Interval
 from liere.reproduce.names import label, paper_row
 from liere.reproduce.outcome import NOTHING, number, printed
@@ -45,7 +45,7 @@ def grid_table(
     heads = [Column("encoding", numeric=False)]
     for column in columns:
         heads += [Column("ours", column)] + ([Column("paper", column)] if with_paper[column] else [])
-    cells = [[label_cell(encoding)] for encoding in encodings]
+    cells = [[Cell(label(encoding))] for encoding in encodings]
     for column in columns:
         values = [ours(encoding, column) for encoding in encodings]
         known = [round(value.value, 6) for value in values if value is not None]
@@ -55,11 +55,6 @@ def grid_table(
             if with_paper[column]:
                 cells[place].append(printed(paper(row, column), digits=digits) if row else NOTHING)
     return Table(title, heads, cells, keys=[*encodings])
-
-
-def label_cell(encoding: str) -> Any:
-    """Return the cell that names an encoding."""
-    return NOTHING._replace(value=label(encoding))
 
 
 def grid_numbers(encodings: Sequence[str], columns: Sequence[str], ours: Ours) -> dict[str, Any]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from liere.evaluation.paper_numbers import INIT
 from liere.evaluation.report.cells import Cell, Column, Table
-from liere.evaluation.statistics import paired_z_test
+from liere.evaluation.statistics import PairedZ, paired_z_test
 from liere.reproduce.names import label
 from liere.reproduce.outcome import NOTHING, Claim, Outcome, number
 from liere.reproduce.plan import Key
-from liere.reproduce.results import Results
+from liere.reproduce.results import Results, pair
 
 __all__ = ["build_init"]
 
@@ -17,12 +17,12 @@ METRICS = ("Z-statistic", "P-value", "Difference between means", "95 % confidenc
 
 
 def build_init(results: Results) -> Outcome:
-    """Table of initialisations: [0, 2 pi) against [0, 1), as the paper prints it."""
+    """Table of initialisations: [0, 1) against [0, 2 pi), as the paper prints it."""
     (data,) = results.data
     encodings = results.experiment.encodings
     columns = [Column("metric", numeric=False)]
     cells: list[list[Cell]] = []
-    numbers, gains = {}, {}
+    numbers, tests = {}, {}
     for encoding in encodings:
         columns += [Column("ours", label(encoding)), Column("paper", label(encoding))]
         large, small = (results.found(Key(data, variant, encoding)) for variant in (LARGE, SMALL))
@@ -31,18 +31,22 @@ def build_init(results: Results) -> Outcome:
         if large is None or small is None:
             cells.insert(-1, [NOTHING] * len(METRICS))
             continue
-        test = paired_z_test(large.correct, small.correct)
+        test = paired_z_test(*pair(small, large))
         ours = vars(test)
         cells.insert(-1, _column(ours))
         numbers[encoding] = ours | {LARGE: large.accuracy.as_dict(), SMALL: small.accuracy.as_dict()}
-        gains[encoding] = abs(test.difference)
+        tests[encoding] = test
     rows = [[Cell(metric), *(column[place] for column in cells)] for place, metric in enumerate(METRICS)]
     return Outcome(
-        [Table(f"2 pi against 1, paired z-test ({data})", columns, rows), _accuracies(results, data)],
-        [_claim(gains)],
+        [Table(f"1 against 2 pi, paired z-test ({data})", columns, rows), _accuracies(results, data)],
+        [_claim(tests)],
         {},
         numbers,
-        ["A negative difference: starting in [0, 1) is better."],
+        [
+            "A negative difference: starting in [0, 1) is worse than starting in [0, 2 pi).",
+            "The paper calls its test paired, but its figures for RoPE-Mixed are to the digit those of an unpaired "
+            "z-test of 68.84 % against 2.55 points less. Ours is paired, on the same test images.",
+        ],
     )
 
 
@@ -66,9 +70,21 @@ def _accuracies(results: Results, data: str) -> Table:
     return Table("Accuracy, %", columns, rows)
 
 
-def _claim(gains: dict[str, float]) -> Claim:
+def _claim(tests: dict[str, PairedZ]) -> Claim:
+    """Judge whether RoPE-Mixed changes more: by whether the intervals of the two changes overlap."""
     text = "RoPE-Mixed is more sensitive to its initialisation than LieRE₈"
-    if not {"rope_mixed", "liere8"} <= gains.keys():
+    if not {"rope_mixed", "liere8"} <= tests.keys():
         return Claim(text, "is not decided", "not run")
-    evidence = ", ".join(f"{label(name)} {100 * gain:.2f} points" for name, gain in gains.items())
-    return Claim(text, "holds" if gains["rope_mixed"] > gains["liere8"] else "does not hold", f"{evidence}; no test")
+    evidence = ", ".join(f"{label(name)} {100 * test.difference:+.1f} points" for name, test in tests.items())
+    (mixed_least, mixed_most), (liere_least, liere_most) = (_size(tests[name]) for name in ("rope_mixed", "liere8"))
+    if mixed_least > liere_most:
+        return Claim(text, "holds", evidence)
+    if mixed_most < liere_least:
+        return Claim(text, "does not hold", evidence)
+    return Claim(text, "is not decided", f"{evidence}; the intervals overlap")
+
+
+def _size(test: PairedZ) -> tuple[float, float]:
+    """Return the least and the greatest size of a difference, whatever its sign."""
+    ends = sorted((abs(test.low), abs(test.high)))
+    return (0.0 if test.low < 0 < test.high else ends[0], ends[1])

@@ -11,7 +11,7 @@ from liere.reproduce.names import label
 from liere.reproduce.outcome import Outcome, number, printed
 from liere.reproduce.plan import Key
 from liere.reproduce.results import Results
-from liere.training.cost import forward_operations
+from liere.training.cost import forward_operations, scaled
 
 __all__ = ["build_sharing"]
 
@@ -40,13 +40,15 @@ def build_sharing(results: Results) -> Outcome:
                 number(found.accuracy if found else None),
                 printed(paper),
                 Cell(f"{results.parameters(key):,}"),
-                Cell(f"{cost / 1e9:.3f} G"),
+                Cell(scaled(cost)),
             ]
             if found:
                 numbers.setdefault(variant, {})[encoding] = found.accuracy.as_dict()
-                if variant != "nothing":
+                if variant != "nothing" and encoding != "rope_mixed":
                     text = f"{label(encoding)}: generators of its own are better than shared {variant}"
                     claims.append(compare(text, results.found(Key(data, "nothing", encoding)), found))
+                    text = f"{label(encoding)}, shared {variant}, still beats RoPE-Mixed"
+                    claims.append(compare(text, found, results.found(Key(data, "nothing", "rope_mixed"))))
         rows.append(cells)
     notes = [
         "* " + SHARING_NOTE,

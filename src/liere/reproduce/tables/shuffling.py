@@ -8,12 +8,12 @@ from liere.evaluation.conditions import Condition
 from liere.evaluation.paper_numbers import SHUFFLING
 from liere.evaluation.report.cells import Cell, Column, Table
 from liere.evaluation.report.figures import Drawing
-from liere.evaluation.statistics import Interval, relative_drop
+from liere.evaluation.statistics import Interval, drop_difference, relative_drop
 from liere.reproduce.figures import draw_columns
 from liere.reproduce.names import label, paper_row
 from liere.reproduce.outcome import NOTHING, Claim, Outcome, number, printed
 from liere.reproduce.plan import Key
-from liere.reproduce.results import Results
+from liere.reproduce.results import Found, Results, pair
 
 __all__ = ["build_shuffling"]
 
@@ -25,12 +25,12 @@ def build_shuffling(results: Results) -> Outcome:
     for data in results.data:
         for what in ("patches", "frames"):
             column = f"{data}, {what}"
-            table, found = _table(results, data, what, notes)
+            table, drops_here, found = _table(results, data, what, notes)
             if found:
                 tables.append(table)
-                drops[column] = found
-                claims.append(_claim(column, found))
-                numbers[column] = {name: drop.as_dict() for name, drop in found.items()}
+                drops[column] = drops_here
+                claims.append(_claim(column, drops_here, found))
+                numbers[column] = {name: drop.as_dict() for name, drop in drops_here.items()}
     figure: dict[str, Drawing] = {}
     if drops:
         figure["Relative drop"] = draw_columns(
@@ -42,10 +42,12 @@ def build_shuffling(results: Results) -> Outcome:
     return Outcome(tables, claims, figure, {"drop": numbers}, list(dict.fromkeys(notes)))
 
 
-def _table(results: Results, data: str, what: str, notes: list[str]) -> tuple[Table, dict[str, Interval]]:
-    known = SHUFFLING.get(results.paper_data(data), {})
+def _table(
+    results: Results, data: str, what: str, notes: list[str]
+) -> tuple[Table, dict[str, Interval], dict[str, tuple[Found, Found]]]:
+    known = SHUFFLING.get(results.paper_data(data), {}) if what == "patches" else {}
     encodings = results.encodings(data)
-    rows, drops = [], {}
+    rows, drops, found = [], dict[str, Interval](), dict[str, tuple[Found, Found]]()
     for encoding in encodings:
         key = Key(data, "", encoding)
         side = results.condition(key).size
@@ -53,29 +55,41 @@ def _table(results: Results, data: str, what: str, notes: list[str]) -> tuple[Ta
         paper = known.get(paper_row(encoding, encodings) or "")
         if before is None or after is None:
             continue
-        drops[encoding] = drop = relative_drop(before.correct, after.correct)
-        rows.append([Cell(label(encoding)), number(before.accuracy), number(after.accuracy), number(drop)])
+        found[encoding] = (before, after)
+        if before.accuracy.value > 0:
+            drops[encoding] = relative_drop(*pair(before, after))
+        rows.append([Cell(label(encoding)), number(before.accuracy), number(after.accuracy)])
+        rows[-1].append(number(drops.get(encoding)))
         rows[-1] += [Cell(f"{paper[0]:.1f}"), Cell(f"{paper[1]:.1f}"), printed(paper[2])] if paper else [NOTHING] * 3
         if paper and paper[2].slip:
             notes.append(f"* {label(encoding)}, {data}: a slip of the paper; {paper[2].slip}.")
     columns = [Column("encoding", numeric=False)]
     columns += [Column(name, who) for who in ("ours", "paper") for name in ("before", "after", "drop")]
-    return Table(f"{data}: shuffled {what}, %", columns, rows), drops
+    return Table(f"{data}: shuffled {what}, %", columns, rows), drops, found
 
 
-def _claim(column: str, drops: dict[str, Interval]) -> Claim:
-    """Judge whether LieRE loses most, by whether intervals of the drops overlap."""
+def _claim(column: str, drops: dict[str, Interval], found: dict[str, tuple[Found, Found]]) -> Claim:
+    """Judge whether LieRE loses most: the paired difference of the two largest drops, and every seed."""
     text = f"{column}: LieRE loses most by shuffling, so it uses positions most"
-    lieres = {name: drop for name, drop in drops.items() if name.startswith("liere")}
-    others = {name: drop for name, drop in drops.items() if not name.startswith("liere")}
+    lieres = [name for name in drops if name.startswith("liere")]
+    others = [name for name in drops if not name.startswith("liere")]
     if not lieres or not others:
-        return Claim(text, "is not decided", "not run")
-    first = max(lieres, key=lambda name: lieres[name].value)
-    second = max(others, key=lambda name: others[name].value)
-    one, other = lieres[first], others[second]
-    evidence = f"{label(first)} {100 * one.value:.1f} %, {label(second)} {100 * other.value:.1f} %"
-    if one.low > other.high:
+        return Claim(text, "is not decided", "not run, or nothing is right")
+    first, second = (max(names, key=lambda name: drops[name].value) for names in (lieres, others))
+    difference = drop_difference(pair(*found[first]), pair(*found[second]))
+    seeds = [one > other for one, other in zip(_by_seed(*found[first]), _by_seed(*found[second]), strict=False)]
+    evidence = (
+        f"{label(first)} {100 * drops[first].value:.1f} %, {label(second)} {100 * drops[second].value:.1f} %, "
+        f"difference {100 * difference.low:+.1f} to {100 * difference.high:+.1f}, "
+        f"more in {sum(seeds)} of {len(seeds)} seeds"
+    )
+    if difference.low > 0 and all(seeds):
         return Claim(text, "holds", evidence)
-    if one.high < other.low:
+    if difference.high < 0 and not any(seeds):
         return Claim(text, "does not hold", evidence)
-    return Claim(text, "is not decided", f"{evidence}, intervals overlap")
+    return Claim(text, "is not decided", evidence)
+
+
+def _by_seed(before: Found, after: Found) -> list[float]:
+    """Return the drop of each seed."""
+    return [1 - last / first if first else 0.0 for first, last in zip(before.by_seed, after.by_seed, strict=True)]

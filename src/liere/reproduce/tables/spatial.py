@@ -36,18 +36,15 @@ def build_spatial(results: Results) -> Outcome:
         return SPATIAL.get(row, {}).get(column)
 
     table = grid_table("Accuracy, %", encodings, columns, ours, paper)
-    names = {name.split(":")[0]: name for name in encodings}
-    claims: list[Claim] = []
-    for first, second in (
-        ("liere8", "absolute"),
-        ("liere", "absolute"),
-        ("liere", "rope_mixed"),
-        ("liere8", "rope_mixed"),
-    ):
-        for column in (columns[0], columns[-1]):
-            a, b = names.get(first, ""), names.get(second, "")
-            if "absolute" in second or column == columns[-1]:
-                claims.append(compare(f"{column}: {label(first)} beats {label(b)}", found(a, column), found(b, column)))
+    claims = [
+        compare(f"{column}: {label(first)} beats {label(second)}", found(first, column), found(second, column))
+        for first in encodings
+        if first.startswith("liere")
+        for second in encodings
+        if second.startswith(("absolute", "rope_mixed"))
+        for column in (columns[0], columns[-1])
+        if second != "rope_mixed" or column == columns[-1]
+    ]
     notes = [f"Paper: {SPATIAL_NOTE}."]
     longer = [key for key in results.runs if key.variant]
     for key in longer:
