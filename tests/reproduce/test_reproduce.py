@@ -117,7 +117,7 @@ class TestFinding:
     def test_a_run_that_lacks_a_test_is_missing(self, tmp_path):
         entry, places = CATALOGUE["shuffling"], [tmp_path / "runs"]
         for one in prepare(CATALOGUE["main"], "small", {}, places=places, only=["CIFAR-10"]).wanted:
-            finish(one.planned, one.planned.folder, {Condition(32): predictions(0.5)})
+            finish(one.planned, one.planned.folder, {Condition(32): predictions(0.5)}, weights=True)
         missing = prepare(entry, "small", {}, places=places, only=["CIFAR-10"]).missing()
         assert len(missing) == 18
 
@@ -142,7 +142,6 @@ class TestBadInput:
             ("main --data.root somewhere", "--data.root is of one data set, and here are several: use --data"),
             ("block --own --hardware.devices 2", "--configs"),
             ("main --own --data nowhere", "or leave it out: --only 'Atari clips'"),
-            ("main --seeds one", "seed"),
         ],
     )
     def test_it_is_told_in_a_line_before_anything_runs(self, tmp_path, monkeypatch, capsys, arguments, message):

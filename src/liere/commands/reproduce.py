@@ -30,8 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.usage = (
         "liere reproduce (list | all | NAME) [--scale small|paper] [--only DATA] [--seeds N ...] "
-        "[--encodings NAME ...] [--data DIR] [--out DIR] [--jobs N] [--smoke] [--own] [--dry-run] [--configs DIR] [--export DIR] "
-        "[--SECTION.FIELD X ...]"
+        "[--encodings NAME ...] [--data DIR] [--out DIR] [--jobs N] [--smoke] [--own] [--dry-run] [--configs DIR] "
+        "[--export DIR] [--SECTION.FIELD X ...]"
     )
     parser.add_argument("name", metavar="NAME", help="a table or figure, as `liere reproduce list` names them, or all")
     parser.add_argument("--scale", choices=SCALES, default="small", help="which experiments (default: small)")
@@ -169,10 +169,10 @@ def _run_missing(reproduction: Reproduction, jobs: int | None) -> list[str]:
     from liere.evaluation.summary import plain_evaluations
 
     require_matplotlib()
+    reproduction.check()
     missing = _say_missing(reproduction)
     if not missing:
         return []
-    reproduction.check()
     line, done, failures = ProgressLine(), list[str](), list[str]()
 
     def note_end(run: Run) -> None:

@@ -312,7 +312,7 @@ def drop_difference(
 
     means = _resampled_means(columns, seed, resamples)
     means = means[:, (means[0] > 0) & (means[2] > 0)]
-    return _percentiles(float(difference(columns.mean(axis=1))), difference(means))
+    return _percentiles(float(difference(columns.mean(axis=1, keepdims=True))[0]), difference(means))
 
 
 def _percentiles(value: float, resampled: Floats) -> Interval:
