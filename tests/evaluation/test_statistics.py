@@ -15,6 +15,7 @@ from scipy import stats
 from liere.evaluation import statistics
 from liere.evaluation.statistics import (
     accuracy_interval,
+    drop_difference,
     mean_interval,
     paired_bootstrap,
     paired_difference,

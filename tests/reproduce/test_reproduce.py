@@ -136,7 +136,6 @@ class TestBadInput:
             ("main --model.encoding liere8", "--model.encoding is what the experiments vary"),
             ("spatial --data.flip true", "--data.flip is of none of these data sets (spatial)"),
             ("main --only CIFAR-10 --own --data nowhere", "no cifar10 in nowhere"),
-            ("resolution --own --data nowhere --model.dim 65", "65"),
             ("fraction --data.fraction 0.5", "--data.fraction is what this experiment varies"),
             ("resolution --optimizer.learning_rate 1e-3", "--optimizer.learning_rate is what this experiment varies"),
             ("main --data.root somewhere", "--data.root is of one data set, and here are several: use --data"),
