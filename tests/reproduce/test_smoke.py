@@ -54,13 +54,14 @@ FIELDS = {
     "main": "--data.verify false --data.frames 4 --data.test_clips 2",
     "block": "--data.verify false --data.frames 4 --data.test_clips 2",
     "shuffling": "--data.verify false --data.frames 4 --data.test_clips 2",
+    "compute": "--data.verify false",
     "spatial": "",
     "resolution": "",
 }
 
 
 def reproduce(name, data, out, *more) -> int:
-    fields = FIELDS.get(CATALOGUE[name].experiment, "--data.verify false").split()
+    fields = FIELDS.get(name, FIELDS.get(CATALOGUE[name].experiment, "--data.verify false")).split()
     fields += ["--hardware.accelerator", "cpu", "--hardware.workers", "0", "--hardware.threads", "1"]
     return main(
         ["reproduce", name, "--scale", "paper", "--smoke", "--data", str(data), "--out", str(out), *more, *fields]
@@ -78,3 +79,30 @@ def test_it_runs_end_to_end(name, data, out, capsys, in_this_process):
         assert claim["text"] in printed
     for caption in (out / name).glob("*.png") if (out / name).exists() else ():
         assert caption.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_it_runs_in_processes_of_its_own(data, tmp_path, capsys):
+    assert reproduce("init", data, tmp_path, "--jobs", "2") == 0
+    assert "init: 0 of 4 runs are finished" in capsys.readouterr().out
+    assert reproduce("init", data, tmp_path) == 0
+    assert "init: 4 of 4 runs are finished" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_run_that_fails_is_named_and_the_others_are_shown(data, tmp_path, capsys):
+    fields = ("--encodings", "liere8", "rope_mixed", "--jobs", "1")
+    assert reproduce("init", data, tmp_path, *fields, "--dry-run") == 0
+    assert reproduce("init", data, tmp_path, *fields) == 0
+    broken = next((tmp_path / "runs").glob("cifar-100-rope_mixed-*-seed0-*"), None) or next(
+        (tmp_path / "runs").glob("cifar-100-rope_mixed-seed0-*")
+    )
+    for name in ("result.json", "final.safetensors"):
+        (broken / name).unlink()
+    (broken / "metrics.csv").unlink()
+    (broken / "metrics.csv").mkdir()  # cannot be written
+    capsys.readouterr()
+    assert reproduce("init", data, tmp_path, *fields) == 2
+    printed = capsys.readouterr()
+    assert "1 runs failed, and are not in the table" in printed.err
+    assert "LieRE₈" in printed.out
