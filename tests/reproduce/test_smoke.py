@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from multiprocessing import Pipe
 
 import pytest
@@ -94,13 +95,10 @@ def test_a_run_that_fails_is_named_and_the_others_are_shown(data, tmp_path, caps
     fields = ("--encodings", "liere8", "rope_mixed", "--jobs", "1")
     assert reproduce("init", data, tmp_path, *fields, "--dry-run") == 0
     assert reproduce("init", data, tmp_path, *fields) == 0
-    broken = next((tmp_path / "runs").glob("cifar-100-rope_mixed-*-seed0-*"), None) or next(
-        (tmp_path / "runs").glob("cifar-100-rope_mixed-seed0-*")
-    )
-    for name in ("result.json", "final.safetensors"):
-        (broken / name).unlink()
-    (broken / "metrics.csv").unlink()
-    (broken / "metrics.csv").mkdir()  # cannot be written
+    broken = next((tmp_path / "runs").glob("cifar-100-rope_mixed-seed0-*"))
+    (broken / "evaluation.json").unlink()
+    shutil.rmtree(broken / "predictions")
+    (broken / "predictions").write_text("in the way")
     capsys.readouterr()
     assert reproduce("init", data, tmp_path, *fields) == 2
     printed = capsys.readouterr()
