@@ -51,26 +51,18 @@ def test_every_clip_comes_backwards_with_the_opposite_label_and_never_again(arra
     assert len(set(everything)) == sum(COUNTS.values())
 
 
-def test_a_moment_is_rolled_as_a_whole_and_its_clips_begin_alike(tool):
-    moments = list(itertools.islice(tool.play((0,)), 3))
-    for clips in moments:
-        assert len({clip[0].tobytes() for clip in clips}) == 1
-        assert len({clip[-1].tobytes() for clip in clips}) == len(tool.DIRECTIONS)
-        assert clips.min() == tool.FLOOR  # no other boxer
-    rows = [np.flatnonzero((clips > tool.FLOOR).any(axis=(0, 1, 3))) for clips in moments]
-    assert len({tuple(found) for found in rows}) == len(moments)
+def test_the_first_frame_of_what_is_played_forwards_comes_with_every_label(tool):
+    clips = next(tool.play((0,)))
+    assert len({clip[0].tobytes() for clip in clips}) == 1
+    assert len({clip[-1].tobytes() for clip in clips}) == len(tool.DIRECTIONS)
 
 
 def test_a_held_direction_moves_the_boxer_that_way(tool):
     """The boxer is what is brighter than the floor; the mean over many moments, since punches throw it back."""
-    console, random, moves = tool.Console(), np.random.default_rng(0), []
-    console.begin()
-    while len(moves) < 8:
-        console.act_randomly(random, 60)
-        clips = console.branch()
-        if clips is not None:
-            ends = [[np.argwhere(frame > tool.FLOOR).mean(axis=0) for frame in clip[[0, -1]]] for clip in clips]
-            moves.append([last - first for first, last in ends])
+    moves = []
+    for clips in itertools.islice(tool.play((0,)), 8):
+        ends = [[np.argwhere(frame[2:-2, 2:-2] > 170).mean(axis=0) for frame in clip[[0, -1]]] for clip in clips]
+        moves.append([last - first for first, last in ends])
     up, right, down, left = np.mean(moves, axis=0)
     assert up[0] + 2 < min(left[0], right[0]) <= max(left[0], right[0]) < down[0] - 2
     assert left[1] + 2 < min(up[1], down[1]) <= max(up[1], down[1]) < right[1] - 2

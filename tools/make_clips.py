@@ -3,11 +3,10 @@
     pip install ale-py==0.12.1
     python tools/make_clips.py --out data/atari-clips.npz
 
-From a moment of random play one clip starts for each direction, in which the player holds the joystick. Only the boxer
-is drawn, and the picture is rolled by a random amount: where the boxer is tells nothing. Every clip is there twice,
-forwards and backwards, with opposite labels: without the order of its frames nobody can be right in more than half of
-the cases. Splits come from different matches; all classes are equally frequent. The same seed gives the same arrays.
-See docs/clips.md.
+From a moment of random play one clip starts for each direction, in which the player holds the joystick. Every clip is
+there twice, forwards and backwards, with opposite labels: without the order of the frames nobody can be right in more
+than half of the cases. Splits come from different matches; all classes are equally frequent. The same seed gives the
+same arrays. See docs/clips.md.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ LABELS = np.array([0, 1, 2, 3, 2, 3, 0, 1])  # of the clips of a moment: forward
 SPLITS = {"train": 10_000, "val": 1_000, "test": 2_000}
 FRAMES, EVERY, SIDE = 8, 4, 32  # a frame of a clip is every fourth of the game, which shows 60 a second
 MOMENTS_PER_MATCH = 20
-WHITE, FLOOR = np.uint8(214), np.uint8(132)  # the greys of our boxer and of the floor; the other boxer is black
 VISIBLE = 12  # grey levels by which some pixel has to differ between two frames that are told apart
 VERSION = "0.12.1"
 
@@ -108,9 +106,9 @@ def play(stream: tuple[int, ...]) -> Iterator[Clips]:
         console.act_randomly(random, int(random.integers(60, 1_000)))
         for _ in range(MOMENTS_PER_MATCH):
             console.act_randomly(random, int(random.integers(30, 90)))
-            clips, roll = console.branch(), random.integers(SIDE, size=2)
+            clips = console.branch()
             if clips is not None:
-                yield np.roll(clips, tuple(roll), axis=(2, 3))
+                yield clips
 
 
 class Console:
@@ -168,10 +166,9 @@ class Console:
         return self.look()
 
     def look(self) -> Clips:
-        """Return the boxer on the floor in grey, `[side, side]`, every pixel the mean of those it stands for."""
-        ring = self.ale.getScreenGrayscale()[RING]
-        boxer = Image.fromarray(np.where(ring == WHITE, ring, FLOOR))
-        return np.asarray(boxer.resize((SIDE, SIDE), Image.Resampling.BOX))
+        """Return the ring in grey, `[side, side]`, every pixel the mean of those it stands for."""
+        ring = Image.fromarray(np.ascontiguousarray(self.ale.getScreenGrayscale()[RING]))
+        return np.asarray(ring.resize((SIDE, SIDE), Image.Resampling.BOX))
 
 
 def end_differently(clips: Clips) -> bool:
