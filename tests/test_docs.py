@@ -87,7 +87,7 @@ def test_flops_tables_are_what_the_command_prints(capsys):
     assert json.loads(capsys.readouterr().out) == json.loads((ROOT / "docs" / "results" / "flops.json").read_text())
 
 
-@pytest.mark.parametrize("question", ["rotations", "step", "memory", "scaling"])
+@pytest.mark.parametrize("question", ["rotations", "step", "memory", "scaling", "loading"])
 def test_bench_tables_are_those_of_the_committed_results(question):
     record = json.loads((ROOT / "docs" / "results" / f"bench_{question}.json").read_text())
     page = (ROOT / "docs" / "performance.md").read_text()
