@@ -123,7 +123,10 @@ def _loading(record: dict[str, Any]) -> list[Table]:
         for row in record["rows"]
     ]
     header = ["case", "a batch", "images a second", "to the train step"]
-    legend = [*record["notes"], "Below 1, training does not wait for data, even without workers that load ahead."]
+    legend = [
+        *record["notes"],
+        "To the train step: what loading adds to a step without workers. Below 1, one worker that loads ahead hides it.",
+    ]
     return [Table("Is it the data that training waits for?", header, rows, legend)]
 
 

@@ -8,7 +8,7 @@ from liere.evaluation.paper_numbers import SHARING, SHARING_NOTE, Printed
 from liere.evaluation.report.cells import Cell, Column, Table
 from liere.reproduce.claims import compare
 from liere.reproduce.names import label
-from liere.reproduce.outcome import Outcome, number, printed
+from liere.reproduce.outcome import NOTHING, Outcome, number, printed
 from liere.reproduce.plan import Key
 from liere.reproduce.results import Results
 from liere.training.cost import forward_operations, scaled
@@ -33,6 +33,9 @@ def build_sharing(results: Results) -> Outcome:
         cells = [Cell(variant)]
         for encoding in encodings:
             key = Key(data, variant, encoding)
+            if key not in results.runs:
+                cells += [NOTHING, printed(SHARING.get(variant, {}).get(encoding)), NOTHING, NOTHING]
+                continue
             found = results.found(key)
             paper: Printed | None = SHARING.get(variant, {}).get(encoding)
             cost = forward_operations(results.runs[key][0].config)
