@@ -125,7 +125,7 @@ def _loading(record: dict[str, Any]) -> list[Table]:
     header = ["case", "a batch", "images a second", "to the train step"]
     legend = [
         *record["notes"],
-        "To the train step: what loading adds to a step without workers. Below 1, one worker that loads ahead hides it.",
+        "To the train step: what loading adds to a step without workers. Below 1, one worker hides it.",
     ]
     return [Table("Is it the data that training waits for?", header, rows, legend)]
 

@@ -206,11 +206,14 @@ def _say_missing(reproduction: Reproduction) -> int:
 
     missing, total = reproduction.missing(), len(list(unique_runs(reproduction.wanted)))
     say(f"{reproduction.entry.name}: {total - len(missing)} of {total} runs are finished")
-    if missing:
-        operations = sum(run.operations for run in missing)
+    untrained = [run for run in missing if not (run.folder / "result.json").exists()]
+    if len(untrained) < len(missing):
+        say(f"{reproduction.entry.name}: {len(missing) - len(untrained)} are trained, and have to be tested")
+    if untrained:
+        operations = sum(run.operations for run in untrained)
         hint = f"about {duration(estimate_seconds(operations))} on the cores of this machine"
         say(
-            f"{reproduction.entry.name}: {len(missing)} to make, {scaled(operations)} floating-point operations, {hint}"
+            f"{reproduction.entry.name}: {len(untrained)} to train, {scaled(operations)} floating-point operations, {hint}"
         )
     return len(missing)
 
