@@ -23,6 +23,7 @@ __all__ = ["HELP", "add_arguments", "run"]
 
 HELP = "make a table or figure of the paper, with the paper's numbers beside ours"
 SCALES = ("small", "paper")
+A_WEEK = 1e17  # operations: on a few cores
 GPU_SPEED = 1e14  # operations a second, for the cost in days of a GPU
 
 
@@ -212,9 +213,9 @@ def _say_missing(reproduction: Reproduction) -> int:
     if untrained:
         operations = sum(run.operations for run in untrained)
         hint = f"about {duration(estimate_seconds(operations))} on the cores of this machine"
-        say(
-            f"{reproduction.entry.name}: {len(untrained)} to train, {scaled(operations)} floating-point operations, {hint}"
-        )
+        if operations > A_WEEK:
+            hint = f"about {duration(operations / GPU_SPEED)} of a GPU of 100 T operations a second"
+        say(f"{reproduction.entry.name}: {len(untrained)} to train, {scaled(operations)} operations, {hint}")
     return len(missing)
 
 
