@@ -565,3 +565,25 @@ def test_the_header_of_an_array_cannot_ask_for_more_than_there_is(tmp_path):
         archive.writestr("labels.npy", header.getvalue())
     with pytest.raises(ValueError, match=r"is damaged, or no \.npz file"):
         read_npz(tmp_path / "file.npz")
+
+
+class TestDigest:
+    def test_it_does_not_depend_on_how_arrays_are_packed(self, tmp_path):
+        arrays = {"images": np.arange(20 * 16, dtype=np.uint8).reshape(20, 4, 4), "labels": np.arange(20) % 2}
+        np.savez(tmp_path / "one.npz", **arrays)
+        np.savez_compressed(tmp_path / "other.npz", **arrays)
+        assert read_npz(tmp_path / "one.npz").sha256 == read_npz(tmp_path / "other.npz").sha256
+        arrays["images"][3, 2, 1] ^= 1
+        np.savez(tmp_path / "changed.npz", **arrays)
+        assert read_npz(tmp_path / "changed.npz").sha256 != read_npz(tmp_path / "one.npz").sha256
+
+    def test_other_arrays_than_those_that_are_meant_are_refused(self, tmp_path):
+        pytest.importorskip("pydantic")
+        from liere.training.data_config import DataConfig
+
+        file = tmp_path / "mine.npz"
+        np.savez(file, images=np.zeros((20, 4, 4), dtype=np.uint8), labels=np.arange(20) % 2)
+        digest = read_npz(file).sha256
+        assert len(DataConfig(name="npz", root=str(file), sha256=digest).load("train")) == 16
+        with pytest.raises(ValueError, match=f"their SHA-256 sum is {digest}, not 0123; .* --data.sha256 null"):
+            DataConfig(name="npz", root=str(file), sha256="0123").load("train")

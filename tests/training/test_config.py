@@ -182,6 +182,7 @@ OTHER = {
     "data.rand_augment": (2, 9),
     "data.min_area": 0.5,
     "data.fold": 2,
+    "data.sha256": "a digest",
     "training.start_from": "runs/another",
     "data.distance": (1, 4),
     "data.colours": "random",
@@ -221,7 +222,9 @@ class TestFingerprint:
     def test_it_tells_what_decides_the_weights_and_nothing_else(self, name):
         field = name.removeprefix("data.")
         owners = [owner for owner, fields in FIELDS.items() if field in fields]
-        base = parse_config({"data": {"name": owners[0] if owners else "spatial"}, "training": {"batch_size": 64}})
+        owner = owners[0] if owners else "spatial"
+        root = {"root": "arrays.npz"} if owner == "npz" else {}
+        base = parse_config({"data": {"name": owner, **root}, "training": {"batch_size": 64}})
         other = changed(base, name)
         if other is None:
             return
@@ -234,6 +237,12 @@ class TestFingerprint:
     def test_where_data_of_one_s_own_are_kept_decides(self):
         one, other = (parse_config({"data": {"name": "npz", "root": root}}) for root in ("a.npz", "b.npz"))
         assert one.fingerprint != other.fingerprint
+
+    def test_arrays_with_a_digest_are_the_same_wherever_they_are(self):
+        data = {"name": "npz", "sha256": "a digest"}
+        one, other = (parse_config({"data": data | {"root": root}}) for root in ("a.npz", "b.npz"))
+        assert one.fingerprint == other.fingerprint
+        assert one.fingerprint != parse_config({"data": data | {"root": "a.npz", "sha256": "another"}}).fingerprint
 
     def test_the_default_size_may_be_written_out(self):
         for name, size in (("spatial", 108), ("cifar10", 32), ("imagenet", 224)):
