@@ -125,3 +125,26 @@ def test_the_spatial_results_in_readme_and_docs_are_the_committed_ones():
         assert f"| {plain_label(row['encoding'])} | {' | '.join(ours)} | {paper} |" in readme
     content = result_table(comparison)
     assert "\n".join(table(content.header, content.texts)) in (ROOT / "docs" / "spatial.md").read_text()
+
+
+def test_the_measured_tables_are_those_of_the_committed_results():
+    pytest.importorskip("pydantic")
+    from liere.reproduce.names import label
+
+    folder = ROOT / "docs" / "results" / "reproduce" / "small"
+    main_numbers = json.loads((folder / "main.json").read_text())["numbers"]["accuracy"]
+    drops = json.loads((folder / "shuffling.json").read_text())["numbers"]["drop"]
+    page, readme = ((ROOT / name).read_text() for name in ("docs/reproduce.md", "README.md"))
+    for encoding, row in main_numbers.items():
+        cell = row["CIFAR-10"]
+        accuracy = f"{100 * cell['value']:.1f} ({100 * cell['low']:.1f}-{100 * cell['high']:.1f})"
+        seeds = ", ".join(f"{100 * value:.1f}" for value in cell["by_seed"])
+        lost = f"{100 * drops['CIFAR-10, patches'][encoding]['value']:.0f} %"
+        start = f"| {label(encoding)} | {accuracy} | {seeds} | {lost} |"
+        assert start in page
+        if "Atari clips" in row:
+            clips = row["Atari clips"]
+            found = f"{100 * clips['value']:.1f} ({100 * clips['low']:.1f}-{100 * clips['high']:.1f})"
+            frames = f"{100 * drops['Atari clips, frames'][encoding]['value']:.0f} %"
+            assert f"{start} {found} | {frames} |" in page
+        assert f"| {label(encoding)} | {100 * cell['value']:.1f} | {seeds} | {lost} |" in readme

@@ -78,4 +78,7 @@ def _open(args: argparse.Namespace) -> ExampleSet:
     from liere.training.config_file import parse_config
 
     fields = {"name": args.name, "root": args.root, "size": args.size, "seed": args.seed}
-    return parse_config({"data": fields}).data.load(args.split)
+    try:
+        return parse_config({"data": fields}).data.load(args.split)
+    except ValueError as error:
+        raise ValueError(str(error).replace("--data.root", "--root")) from None

@@ -153,6 +153,7 @@ def _reproduce(entry: Entry, args: argparse.Namespace, fields: dict[str, str]) -
             return
         if args.dry_run:
             _say_missing(reproduction)
+            reproduction.check()
             return
         failures = _run_missing(reproduction, args.jobs)
     elif args.dry_run or args.configs is not None:
@@ -210,7 +211,7 @@ def _say_missing(reproduction: Reproduction) -> int:
     untrained = [run for run in missing if not (run.folder / "result.json").exists()]
     if len(untrained) < len(missing):
         say(f"{reproduction.entry.name}: {len(missing) - len(untrained)} are trained, and have to be tested")
-    if untrained:
+    if untrained and all(run.config.data.is_known_by_heart or run.config.data.path.exists() for run in untrained):
         operations = sum(run.operations for run in untrained)
         hint = f"about {duration(estimate_seconds(operations))} on the cores of this machine"
         if operations > A_WEEK:
@@ -269,13 +270,16 @@ def _show(entry: Entry, reproduction: Reproduction | None, folder: Path, args: a
     title = reproduction.experiment.title if reproduction and entry.name == entry.experiment else _title(entry)
     if reproduction:
         outcome.notes[:0] = _notes(reproduction.experiment)
-    scale = f"{args.scale} scale" + (", a rehearsal with tiny models" if args.smoke else "")
+    scale = f"{args.scale} scale" if reproduction else "any scale"
+    scale += ", a rehearsal with tiny models" if args.smoke else ""
     for one in outcome.tables:
         say()
         say(one.title)
         for line in table(one.header, one.texts, left=one.heads):
             say(line)
     say()
+    if args.smoke:
+        say("A rehearsal with tiny models and a few examples: the numbers mean nothing.")
     for note in outcome.notes:
         say(note)
     for claim in outcome.claims:

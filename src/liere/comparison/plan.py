@@ -201,7 +201,7 @@ def run_plan(
 
     def note_end(job: Job, code: int) -> None:
         if code:
-            failed(f"{job.name} failed with exit code {code}: see {job.log}")
+            failed(f"{job.name} failed with exit code {code} ({_last_line(job.log)}): see {job.log}")
         else:
             ended(open_run(missing[job.name].folder))
 
@@ -256,6 +256,11 @@ def check_recipe(planned: PlannedRun) -> None:
 def file_name(encoding: str) -> str:
     """Return a name as a file can have it."""
     return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in encoding)
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
 
 
 def _log_file(planned: PlannedRun) -> Path:

@@ -51,6 +51,7 @@ class Entry:
         build: Makes it of the results; without any where it needs no runs.
         needs_weights: Whether the weights of the runs are needed, not only their predictions.
         narrow: Leaves out what it does not need of the experiment.
+        has_own_encodings: Whether it is about certain encodings.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Entry:
     build: Callable[..., Outcome]
     needs_weights: bool = False
     narrow: Callable[[Experiment], Experiment] = _all
+    has_own_encodings: bool = False
 
 
 CATALOGUE = {
@@ -72,6 +74,7 @@ CATALOGUE = {
             "main",
             build_significance,
             narrow=_two_encodings,
+            has_own_encodings=True,
         ),
         Entry("size", "Table 6 and Figure 8: model sizes", "size", build_size),
         Entry("fraction", "Figure 4: share of the training examples", "fraction", build_fraction),

@@ -31,6 +31,7 @@ SMOKE = {
     "training.validate_every": "1",
     "training.validation_examples": "8",
     "optimizer.warmup_steps": "0",
+    "hardware.workers": "0",
 }
 SMOKE_TEST_EXAMPLES = 8
 

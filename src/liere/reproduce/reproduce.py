@@ -59,6 +59,7 @@ class Reproduction:
     def check(self) -> None:
         """Raise if something is in the way of the missing runs: data, devices, or runs of another recipe."""
         checked: list[RunConfig] = []
+        lacking: dict[str, str] = {}
         for run in self.missing():
             check_recipe(run)
             run.config.hardware.check()
@@ -74,9 +75,12 @@ class Reproduction:
                         run.config.check_size(size)
                     run.config.data.load("train")
                 except FileNotFoundError as error:
-                    others = [name for name in self.experiment.data if name not in self._labels(run)]
-                    hint = f"; or leave it out: --only {shlex.quote(others[0])}" if others else ""
-                    raise FileNotFoundError(f"{error}{hint}") from None
+                    for label in self._labels(run):
+                        lacking[label] = f"{error} {self.experiment.data[label].to_be_had}".strip()
+        if lacking:
+            others = [name for name in self.experiment.data if name not in lacking]
+            hint = "; or leave it out: " + " ".join(f"--only {shlex.quote(name)}" for name in others) if others else ""
+            raise FileNotFoundError("; ".join(dict.fromkeys(lacking.values())) + hint)
 
     def _labels(self, run: PlannedRun) -> set[str]:
         return {one.key.data for one in self.wanted if one.planned.folder == run.folder}
@@ -151,6 +155,8 @@ def prepare(
             )
     if only:
         experiment = experiment.model_copy(update={"data": {name: experiment.data[name] for name in only}})
+    if encodings and entry.has_own_encodings:
+        raise ValueError(f"--encodings cannot be chosen for {entry.name}, which is about two of them: leave it out")
     experiment = _with_choice(entry.narrow(experiment), seeds, encodings)
     wanted = plan_runs(experiment, overrides, places[0], data=data, smoke=smoke)
     return Reproduction(entry, experiment, wanted, tuple(places))
