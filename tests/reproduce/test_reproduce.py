@@ -79,7 +79,7 @@ class TestFinding:
         for name, runs in (("loss", 18), ("significance", 6), ("compute", 18)):
             assert f"{runs} of {runs} runs are finished" in reproduce(name, "--only", "CIFAR-10")[0]
         printed, _ = reproduce("sharing", "--dry-run")
-        assert "sharing: 2 of 5 runs are finished" in printed
+        assert "sharing: 2 of 3 runs are finished" in printed
 
     def test_what_was_exported_is_found_without_weights_and_says_the_same(self, reproduce, tmp_path, monkeypatch):
         fake_all("main", reproduce.out)
