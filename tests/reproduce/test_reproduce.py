@@ -74,12 +74,16 @@ class TestFinding:
         for encoding, accuracy in ACCURACY.items():
             assert numbers["numbers"]["accuracy"][encoding]["CIFAR-10"]["value"] == pytest.approx(accuracy, abs=0.002)
 
-    def test_other_tables_use_the_same_runs(self, reproduce):
+    def test_other_tables_use_the_same_runs(self, reproduce, capsys):
         fake_all("main", reproduce.out)
         for name, runs in (("loss", 18), ("significance", 6), ("compute", 18)):
             assert f"{runs} of {runs} runs are finished" in reproduce(name, "--only", "CIFAR-10")[0]
-        printed, _ = reproduce("sharing", "--dry-run")
-        assert "sharing: 2 of 3 runs are finished" in printed
+        assert (
+            main(["reproduce", "sharing", "--dry-run", "--own", "--out", str(reproduce.out), "--data", "nowhere"]) == 2
+        )
+        printed = capsys.readouterr()
+        assert "sharing: 2 of 3 runs are finished" in printed.out
+        assert "no cifar10 in nowhere" in printed.err
 
     def test_what_was_exported_is_found_without_weights_and_says_the_same(self, reproduce, tmp_path, monkeypatch):
         fake_all("main", reproduce.out)
@@ -109,8 +113,8 @@ class TestFinding:
                 answers = {condition: predictions(0.5, 2000) for condition in one.planned.conditions}
                 finish(one.planned, one.planned.folder, answers)
         missing = prepare(entry, "small", {}, places=[tmp_path / "new", *places]).missing()
-        assert sum(run.config.training.start_from is None for run in missing) == 4
-        assert sum(run.config.training.start_from is not None for run in missing) == 4
+        assert sum(run.config.training.start_from is None for run in missing) == 3
+        assert sum(run.config.training.start_from is not None for run in missing) == 3
         firsts = [run.config.training.start_from is not None for run in missing]
         assert firsts == sorted(firsts)
 
@@ -140,7 +144,8 @@ class TestBadInput:
             ("resolution --optimizer.learning_rate 1e-3", "--optimizer.learning_rate is what this experiment varies"),
             ("main --data.root somewhere", "--data.root is of one data set, and here are several: use --data"),
             ("block --own --hardware.devices 2", "--configs"),
-            ("main --own --data nowhere", "or leave it out: --only 'Atari clips'"),
+            ("main --own --data nowhere", "no cifar10 in nowhere"),
+            ("main --own --data nowhere", "(python tools/make_clips.py renders it; see docs/clips.md)"),
         ],
     )
     def test_it_is_told_in_a_line_before_anything_runs(self, tmp_path, monkeypatch, capsys, arguments, message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import shutil
 from multiprocessing import Pipe
@@ -74,7 +75,7 @@ def test_it_runs_end_to_end(name, data, out, capsys, in_this_process):
     assert reproduce(name, data, out) == 0
     printed = capsys.readouterr().out
     found = json.loads((out / f"{name}.json").read_text())
-    assert found["title"] in (out / f"{name}.html").read_text()
+    assert found["title"] in html.unescape((out / f"{name}.html").read_text())
     assert (out / f"{name}.md").exists()
     for claim in found["claims"]:
         assert claim["text"] in printed
