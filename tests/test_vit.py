@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from liere import PositionEncoding, grid_positions
-from liere.vit import DropPath, grid_shape
+from liere.layers import DropPath, grid_shape
 from tests.models import ENCODINGS, ROTARY, small_model
 from tests.numerics import assert_close
 
@@ -149,7 +149,7 @@ def test_every_dropout_is_where_it_belongs():
             module.register_forward_hook(lambda module, *_, name=name: seen.append((name, module.p)))
         if isinstance(module, DropPath):
             module.register_forward_hook(lambda module, *_, name=name: seen.append((name, module.probability)))
-    with mock.patch("liere.vit.F.scaled_dot_product_attention", wraps=F.scaled_dot_product_attention) as attend:
+    with mock.patch("liere.layers.F.scaled_dot_product_attention", wraps=F.scaled_dot_product_attention) as attend:
         model(torch.randn(1, 3, 16, 16))
     assert [call.kwargs["dropout_p"] for call in attend.call_args_list] == [0.2] * 3
     expected = [("dropout", 0.3)]

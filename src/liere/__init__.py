@@ -5,6 +5,7 @@ from liere.encodings import PositionEncoding, RotaryEncoding, TransformerShape, 
 from liere.encodings.liere import LieRE
 from liere.fold import fold_1d
 from liere.integrations.reference import from_reference
+from liere.position_augmentation import augment_positions
 from liere.positions import grid_positions
 from liere.presets import create_model
 from liere.rotations import apply_rotations, exp_skew
@@ -19,6 +20,7 @@ __all__ = [
     "TransformerShape",
     "VisionTransformer",
     "apply_rotations",
+    "augment_positions",
     "create_encoding",
     "create_model",
     "data",

@@ -13,7 +13,7 @@ from liere.errors import suggest
 from liere.shapes import Float
 from liere.tracing import values_are_visible
 
-__all__ = ["Policy", "check_policy", "check_positions", "grid_positions"]
+__all__ = ["Policy", "check_policy", "check_positions", "grid_positions", "grid_spacing"]
 
 Policy = Literal["extend", "rescale", "reference"]
 
@@ -82,6 +82,23 @@ def grid_positions(
 
     axes = [axis(n, n_ref) for n, n_ref in zip(shape, reference_shape, strict=True)]
     return torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1).flatten(0, -2)
+
+
+def grid_spacing(shape: Sequence[int], *, reference_shape: Sequence[int], policy: Policy = "extend") -> list[float]:
+    """Return the distance of neighbors on each axis of a grid that `grid_positions` makes; 1 where there are none.
+
+    Example:
+        >>> grid_spacing((9, 5), reference_shape=(5, 5)), grid_spacing((9, 5), reference_shape=(5, 5), policy="rescale")
+        ([0.25, 0.25], [0.125, 0.25])
+    """
+    check_policy(policy)
+
+    def axis(n: int, n_ref: int) -> float:
+        if policy == "extend":
+            return 1 / max(n_ref - 1, 1)
+        return (n / n_ref if policy == "reference" else 1.0) / max(n - 1, 1)
+
+    return [axis(n, n_ref) for n, n_ref in zip(shape, reference_shape, strict=True)]
 
 
 def check_policy(policy: str) -> None:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from liere.encodings import PositionEncoding, TransformerShape, create_encoding
 from liere.errors import UnknownOptionError, nearest, suggest, whole_number
 from liere.positions import Policy
-from liere.vit import VisionTransformer, grid_shape
+from liere.layers import grid_shape
+from liere.vit import AttentionScale, ClsPosition, VisionTransformer
 
 __all__ = ["SIZES", "ViTSize", "create_model", "image_and_patch", "resolve_size"]
 
@@ -48,6 +49,12 @@ def create_model(
     qk_norm: bool = False,
     qkv_bias: bool = False,
     position_policy: Policy = "extend",
+    position_shift: float = 0.0,
+    position_stretch: float = 1.0,
+    position_zoom: float = 1.0,
+    position_noise: float = 0.0,
+    cls_position: ClsPosition = "none",
+    attention_scale: AttentionScale = "constant",
     dim: int | None = None,
     depth: int | None = None,
     heads: int | None = None,
@@ -73,6 +80,18 @@ def create_model(
         qk_norm: Whether to normalise queries and keys before they are rotated.
         qkv_bias: Whether queries, keys and values have biases; those of the paper have none.
         position_policy: How positions behave at other resolutions; see `liere.grid_positions`.
+        position_shift: Random placement: in training, each forward pass moves the whole grid by one random offset per
+            axis, in whole token steps, up to this many times the extent of the training grid. A model that is to work
+            on images up to n times as long as the training images wants n - 1. This and the next three are explained
+            in `liere.augment_positions`; they need an encoding with coordinates, and do nothing in eval mode.
+        position_stretch: In training, multiply each axis by its own random factor in [1/stretch, stretch].
+        position_zoom: In training, multiply all axes by one random factor in [1/zoom, zoom].
+        position_noise: In training, move each token by up to this many token steps on each axis.
+        cls_position: What CLS (and registers) know of positions: `"none"`, as in the paper, leaves them unrotated, so
+            that what they see depends on absolute coordinates; `"center"` puts them in the center of the grid;
+            `"unseen"` lets their queries see the keys before rotation.
+        attention_scale: `"constant"`, or `"log"` to multiply the scores of attention by log(tokens) /
+            log(tokens in training), which counters that attention spreads over more tokens on larger inputs.
         dim: Width of a token.
         depth: Number of layers.
         heads: Attention heads of a layer.
@@ -115,6 +134,12 @@ def create_model(
         qk_norm=qk_norm,
         qkv_bias=qkv_bias,
         position_policy=position_policy,
+        position_shift=position_shift,
+        position_stretch=position_stretch,
+        position_zoom=position_zoom,
+        position_noise=position_noise,
+        cls_position=cls_position,
+        attention_scale=attention_scale,
         **chosen._asdict(),
     )
 

@@ -131,6 +131,20 @@ class TestFinding:
         assert len(runs) == len({one.planned.folder for one in wanted}) == 36
 
 
+class TestChoice:
+    def test_seeds_and_encodings_can_be_others(self, tmp_path, capsys):
+        arguments = ["main", "--scale", "paper", "--only", "CIFAR-100", "--configs", str(tmp_path)]
+        assert main(["reproduce", *arguments, "--seeds", "3", "5", "--encodings", "sincos", "absolute:init_std=2"]) == 0
+        names = {file.name.rsplit("-", 1)[0] for file in tmp_path.glob("*.yaml")}
+        assert names == {
+            f"cifar-100-{name}-seed{seed}" for name in ("sincos", "absolute-init_std-2") for seed in (3, 5)
+        }
+
+    def test_a_table_about_two_encodings_takes_no_others(self, tmp_path, capsys):
+        assert main(["reproduce", "significance", "--encodings", "liere8", "--out", str(tmp_path)]) == 2
+        assert "--encodings cannot be chosen for significance" in capsys.readouterr().err
+
+
 class TestBadInput:
     @pytest.mark.parametrize(
         ("arguments", "message"),

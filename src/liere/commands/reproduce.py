@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> None:
     fields = given_fields(args)
     for name in ("model.encoding", "training.seed", "model.options"):
         if name in fields:
-            raise ValueError(f"--{name} is what the experiments vary: copy one of experiments/tables to change it")
+            raise ValueError(f"--{name} is what the experiments vary: use --encodings and --seeds instead")
     from liere.reproduce.catalogue import find_entry
 
     if args.name == "list":
@@ -146,7 +146,15 @@ def _reproduce(entry: Entry, args: argparse.Namespace, fields: dict[str, str]) -
         committed = None if args.own or args.smoke else committed_runs(args.scale)
         places = [folder / "runs", *([committed] if committed else [])]
         reproduction = prepare(
-            entry, args.scale, fields, places=places, only=args.only, data=args.data, smoke=args.smoke
+            entry,
+            args.scale,
+            fields,
+            places=places,
+            only=args.only,
+            seeds=args.seeds,
+            encodings=args.encodings,
+            data=args.data,
+            smoke=args.smoke,
         )
         if args.configs is not None:
             _write_configs(reproduction, args.configs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -51,15 +51,6 @@ class ArrayData(ExampleSet):
 
     def __len__(self) -> int:
         return len(self.labels)
-
-    def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        images, labels = self.batch([index])
-        return images[0], int(labels[0])
-
-    def batch(self, indices: Iterable[int] | Tensor) -> tuple[Tensor, Int[Tensor, "batch"]]:
-        """Return images and labels as they are tested."""
-        _, images, labels = self.load(list(map(int, indices)))
-        return images, labels
 
     def load(self, indices: Sequence[int], words: Int[Tensor, "batch"] | None = None) -> Batch:
         """Return a batch, augmented if there are random words."""

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
@@ -69,9 +68,6 @@ class ExampleSet(Dataset[tuple[Tensor, int]]):
         """Return the number of examples."""
 
     @abstractmethod
-    def batch(self, indices: Iterable[int] | Tensor) -> tuple[Tensor, Int[Tensor, "batch"]]:
-        """Return images and labels as they are tested."""
-
     def load(self, indices: Sequence[int], words: Int[Tensor, "batch"] | None = None) -> Batch:
         """Return a batch.
 
@@ -79,4 +75,12 @@ class ExampleSet(Dataset[tuple[Tensor, int]]):
             indices: Which examples.
             words: A random word for each, which decides its augmentation; None for none, as in tests.
         """
-        return Batch(torch.tensor(indices, dtype=torch.long), *self.batch(indices))
+
+    def batch(self, indices: Iterable[int] | Tensor) -> tuple[Tensor, Int[Tensor, "batch"]]:
+        """Return images and labels as they are tested."""
+        _, images, labels = self.load([int(index) for index in indices])
+        return images, labels
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        images, labels = self.batch([index])
+        return images[0], int(labels[0])

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from liere.data.counter_random import combine, random_below, random_words
-from liere.data.examples import DataFacts, ExampleSet
+from liere.data.examples import Batch, DataFacts, ExampleSet
 from liere.data.glyphs import CELL, DIRECTIONS, SYMBOLS, draw_symbols
 from liere.errors import suggest, whole_number
 from liere.shapes import Int, UInt8
@@ -145,6 +145,10 @@ class SpatialReasoning(ExampleSet):
         if self.dtype == torch.float32:
             images = images.float().div_(255)
         return list(zip(images.unbind(), labels.tolist(), strict=True))
+
+    def load(self, indices: Sequence[int], words: Int[Tensor, "batch"] | None = None) -> Batch:
+        """Return a batch; there is nothing to augment."""
+        return Batch(torch.tensor(indices, dtype=torch.long), *self.batch(indices))
 
     def batch(self, indices: Iterable[int] | Tensor) -> tuple[UInt8[Tensor, "batch 3 size size"], Int[Tensor, "batch"]]:
         """Return images and labels as tensors: the quickest way."""

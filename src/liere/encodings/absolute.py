@@ -32,6 +32,7 @@ class Absolute(PositionEncoding):
     """
 
     name = "absolute"
+    has_coordinates = False
 
     def __init__(self, grid: tuple[int, ...], dim: int, *, num_prefix_tokens: int = 0, init_std: float = 0.02) -> None:
         super().__init__()

@@ -70,6 +70,8 @@ class PositionEncoding(nn.Module):
 
     name: ClassVar[str]
     """What `create_model(encoding=...)` calls it."""
+    has_coordinates: ClassVar[bool] = True
+    """Whether it depends on the positions that it is given, so that moving them in training means something."""
 
     @classmethod
     def match(cls, name: str) -> dict[str, Any] | None:

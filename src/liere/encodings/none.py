@@ -11,6 +11,7 @@ class NoEncoding(PositionEncoding):
     """Leave tokens, queries and keys as they are."""
 
     name = "none"
+    has_coordinates = False
 
     @classmethod
     def build(cls, shape: TransformerShape) -> PositionEncoding:

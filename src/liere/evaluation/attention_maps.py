@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from liere.shapes import Float, UInt8
-from liere.vit import Attention, VisionTransformer
+from liere.layers import Attention
+from liere.vit import VisionTransformer
 
 __all__ = ["cls_attention", "overlay_png", "rescaled"]
 
@@ -38,9 +39,10 @@ def cls_attention(
         raise ValueError("attention maps start at the CLS token, but the model was built with pool='mean'")
     seen: list[Tensor] = []
 
-    def look(attention: Attention, inputs: tuple[Any, ...]) -> None:
-        q, k, _ = attention.queries_keys_values(*inputs)
-        scores = q[:, :, :1] @ k.mT / q.shape[-1] ** 0.5
+    def look(attention: Attention, arguments: tuple[Any, ...]) -> None:
+        *inputs, scale = arguments
+        q, _, _, k = attention.queries_keys_values(*inputs)
+        scores = q[:, :, :1] @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
         seen.append(scores.float().softmax(-1).mean(1)[:, 0, model.num_prefix_tokens :])
 
     hooks = [module.register_forward_pre_hook(look) for module in model.modules() if isinstance(module, Attention)]

@@ -124,14 +124,9 @@ def monotone(values: Sequence[float]) -> list[float]:
         >>> monotone([0.25, 0.75, 0.25, 0.5, 1.0])
         [0.25, 0.5, 0.5, 0.5, 1.0]
     """
-    blocks: list[tuple[float, int]] = []  # sum and length of values that share a mean; means rise
-    for value in values:
-        total, count = value, 1
-        while blocks and blocks[-1][0] * count >= total * blocks[-1][1]:
-            more, length = blocks.pop()
-            total, count = total + more, count + length
-        blocks.append((total, count))
-    return [total / count for total, count in blocks for _ in range(count)]
+    from scipy.optimize import isotonic_regression
+
+    return isotonic_regression(values).x.tolist()
 
 
 def examples_to_reach(curve: Curve, target: float) -> float | None:

@@ -8,11 +8,10 @@ from typing import Any, cast
 
 import torch
 
-from liere.data.counter_random import combine
-from liere.data.examples import Batch, DataFacts, ExampleSet
+from liere.data.examples import ExampleSet
 from liere.evaluation.conditions import Condition
 from liere.evaluation.predictions import Predictions
-from liere.evaluation.shuffling import shuffle_frames, shuffle_patches
+from liere.evaluation.shuffling import ShuffledData
 from liere.evaluation.statistics import accuracy_interval, mean_interval
 from liere.files import write_atomically
 from liere.positions import Policy
@@ -27,8 +26,6 @@ from liere.training.trainer import make_trainer
 pl = import_lightning()
 
 __all__ = ["evaluate"]
-
-SHUFFLE_SEED = 0
 
 
 def evaluate(
@@ -105,40 +102,8 @@ def _load(run: Run, condition: Condition, examples: int | None) -> ExampleSet:
     data = run.config.data.load("test", size=condition.size, length=examples)
     if not condition.shuffle:
         return data
-    axes = len(data.facts.image_size)
-    if condition.shuffle == "frames" and axes < 3:
-        raise ValueError(f"there are no frames to shuffle in images of {axes} axes: shuffle patches instead")
     _, patch = image_and_patch(data.facts.image_size, run.config.model.patch_size)
-    return _Shuffled(data, patch, condition.shuffle)
-
-
-class _Shuffled(ExampleSet):
-    """A data set with patches or frames in random order, the same for every model."""
-
-    def __init__(self, data: ExampleSet, patch_size: tuple[int, ...], what: str) -> None:
-        self.data, self.patch_size, self.what = data, patch_size, what
-        self.can_skip = data.can_skip
-
-    @property
-    def facts(self) -> DataFacts:
-        return self.data.facts
-
-    def __len__(self) -> int:
-        return len(self.data)
-
-    def batch(self, indices: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        _, images, labels = self.load(list(indices))
-        return images, labels
-
-    def load(self, indices: Sequence[int], words: torch.Tensor | None = None) -> Batch:
-        ids, images, labels = self.data.load(indices, words)
-        shuffle = shuffle_patches if self.what == "patches" else shuffle_frames
-        stream = combine(torch.tensor(SHUFFLE_SEED), ids)
-        if images.ndim == len(self.patch_size) + 2:
-            return Batch(ids, shuffle(images, self.patch_size, stream), labels)
-        clips = images.shape[1]
-        mixed = shuffle(images.flatten(0, 1), self.patch_size, stream.repeat_interleave(clips))
-        return Batch(ids, mixed.unflatten(0, (-1, clips)), labels)
+    return ShuffledData(data, patch, condition.shuffle)
 
 
 class _Data(pl.LightningDataModule):  # type: ignore[misc, name-defined]

@@ -17,7 +17,7 @@ from liere.presets import ViTSize
 from liere.rotations import exp_products
 from liere.rotations.rays import find_rays
 from liere.rotations.scaling import skew_norm
-from liere.vit import grid_shape
+from liere.layers import grid_shape
 
 __all__ = ["PAPER", "FlopCount", "PaperFigure", "count_flops", "paper_figure"]
 

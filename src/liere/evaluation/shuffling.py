@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from liere.data.counter_random import random_words
+from liere.data.counter_random import combine, random_words
+from liere.data.examples import Batch, DataFacts, ExampleSet
 from liere.shapes import Int
-from liere.vit import grid_shape
+from liere.layers import grid_shape
 
-__all__ = ["shuffle_frames", "shuffle_patches"]
+__all__ = ["ShuffledData", "shuffle_frames", "shuffle_patches"]
+
+SEED = 0
 
 
 def shuffle_patches(images: Tensor, patch_size: tuple[int, ...], words: Int[Tensor, "batch"]) -> Tensor:
@@ -78,3 +83,42 @@ def shuffle_frames(images: Tensor, patch_size: tuple[int, ...], words: Int[Tenso
 def _orders(words: Int[Tensor, "batch"], places: int) -> Int[Tensor, "batch {places}"]:
     """Return, for each word, what each place receives: places sorted by random words, no two of which are equal."""
     return random_words(words, places).argsort(dim=1)
+
+
+class ShuffledData(ExampleSet):
+    """A data set with patches or frames in random order, the same for every model.
+
+    Args:
+        data: The data set.
+        patch_size: Of the model, one entry an axis.
+        what: `"patches"` or `"frames"`.
+
+    Raises:
+        ValueError: If there are no frames to shuffle.
+    """
+
+    def __init__(self, data: ExampleSet, patch_size: tuple[int, ...], what: str) -> None:
+        axes = len(data.facts.image_size)
+        if what == "frames" and axes < 3:
+            raise ValueError(f"there are no frames to shuffle in images of {axes} axes: shuffle patches instead")
+        self.data, self.patch_size = data, patch_size
+        self.shuffle = shuffle_frames if what == "frames" else shuffle_patches
+        self.can_skip = data.can_skip
+
+    @property
+    def facts(self) -> DataFacts:
+        """Those of the data set."""
+        return self.data.facts
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def load(self, indices: Sequence[int], words: Int[Tensor, "batch"] | None = None) -> Batch:
+        """Return a batch of the data set, shuffled; all clips of an example in the same order."""
+        ids, images, labels = self.data.load(indices, words)
+        orders = combine(torch.tensor(SEED), ids)
+        if images.ndim == len(self.patch_size) + 2:
+            return Batch(ids, self.shuffle(images, self.patch_size, orders), labels)
+        clips = images.shape[1]
+        mixed = self.shuffle(images.flatten(0, 1), self.patch_size, orders.repeat_interleave(clips))
+        return Batch(ids, mixed.unflatten(0, (-1, clips)), labels)

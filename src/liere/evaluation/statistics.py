@@ -12,17 +12,21 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 __all__ = [
+    "PAIRED_RESAMPLES",
+    "Floats",
     "Interval",
     "PairedBootstrap",
     "PairedDifference",
     "PairedZ",
+    "Values",
     "accuracy_interval",
-    "drop_difference",
+    "checked_pairs",
     "mean_interval",
     "paired_bootstrap",
     "paired_difference",
     "paired_z_test",
-    "relative_drop",
+    "percentile_interval",
+    "resampled_means",
 ]
 
 CONFIDENCE = 0.95
@@ -188,7 +192,7 @@ def paired_difference(first: Values, second: Values, *, seed: int = 0) -> Paired
         >>> paired_difference([1, 1, 1, 1, 1, 1, 0], [0, 0, 0, 0, 0, 0, 0]).p
         0.03125
     """
-    differences = np.subtract(*_checked_pairs(first=first, second=second))
+    differences = np.subtract(*checked_pairs(first=first, second=second))
     return PairedDifference(mean_interval(differences, seed=seed), _sign_flip_p(differences[differences != 0], seed))
 
 
@@ -209,7 +213,7 @@ def paired_z_test(first: Values, second: Values) -> PairedZ:
         >>> round(found.z, 2), round(found.p, 5), round(found.difference, 2)
         (4.18, 3e-05, 0.15)
     """
-    differences = np.subtract(*_checked_pairs(first=first, second=second))
+    differences = np.subtract(*checked_pairs(first=first, second=second))
     if len(differences) < 2:
         raise ValueError("a paired Z-test needs at least two examples: one pair has no variance")
     mean = float(differences.mean())
@@ -243,86 +247,23 @@ def paired_bootstrap(
         >>> round(found.interval.value, 2), found.interval.low > 0, found.p < 0.001
         (0.15, True, True)
     """
-    differences = np.subtract(*_checked_pairs(first=first, second=second))
-    (means,) = _resampled_means(differences[None], seed, resamples)
+    differences = np.subtract(*checked_pairs(first=first, second=second))
+    (means,) = resampled_means(differences[None], seed, resamples)
     means[np.abs(means) <= ROUNDING * np.abs(differences).max()] = 0
     rarer = min(int((means <= 0).sum()), int((means >= 0).sum()))
     p = min(1.0, 2 * (rarer + 1) / (resamples + 1))
-    return PairedBootstrap(_percentiles(float(differences.mean()), means), p)
+    return PairedBootstrap(percentile_interval(float(differences.mean()), means), p)
 
 
-def relative_drop(before: Values, after: Values, *, seed: int = 0, resamples: int = PAIRED_RESAMPLES) -> Interval:
-    """Return which part of an accuracy is lost, 1 - after / before, with its bootstrap interval over examples.
-
-    Examples are drawn with both of their answers. Resamples without a right answer before, which may occur where there
-    are few, are left out.
-
-    Args:
-        before: 1 for a right answer, 0 for a wrong one; or shares of right answers over several models.
-        after: The same examples' answers after something was done to them, their patches were shuffled say.
-        seed: Seed of the resamples.
-        resamples: How many to draw.
-
-    Raises:
-        ValueError: If nothing was right before, values are not from 0 to 1, or there are not as many of both.
-
-    Example:
-        >>> found = relative_drop([1] * 80 + [0] * 20, [1] * 20 + [0] * 80)
-        >>> found.value, 0.6 < found.low < found.value < found.high < 0.9
-        (0.75, True)
-    """
-    pairs = _checked_pairs(before=before, after=after)
-    if pairs.min() < 0 or pairs.max() > 1:
-        raise ValueError(
-            f"before and after must be from 0 (wrong) to 1 (right), got {pairs.min():g} to {pairs.max():g}"
-        )
-    if not pairs[0].any():
-        raise ValueError("before has no right answer: a relative drop needs an accuracy above 0")
-    means = _resampled_means(pairs, seed, resamples)
-    means = means[:, means[0] > 0]
-    ends = pairs.mean(axis=1)
-    return _percentiles(float(1 - ends[1] / ends[0]), 1 - means[1] / means[0])
-
-
-def drop_difference(
-    first: tuple[Values, Values], second: tuple[Values, Values], *, seed: int = 0, resamples: int = PAIRED_RESAMPLES
-) -> Interval:
-    """Return by how much the first's relative drop is larger than the second's, with its paired bootstrap interval.
-
-    Args:
-        first: Answers before and after, as for `relative_drop`.
-        second: Those of another model, on the same examples.
-        seed: Seed of the resamples.
-        resamples: How many to draw.
-
-    Raises:
-        ValueError: If nothing was right before, or there are not as many of all four.
-
-    Example:
-        >>> some, few, none = [1] * 50 + [0] * 50, [1] * 25 + [0] * 75, [0] * 100
-        >>> drop_difference((some, none), (some, few)).value
-        0.5
-    """
-    columns = np.concatenate([_checked_pairs(before=before, after=after) for before, after in (first, second)])
-    if not (columns[0].any() and columns[2].any()):
-        raise ValueError("before has no right answer: a relative drop needs an accuracy above 0")
-
-    def difference(means: Floats) -> Floats:
-        return means[3] / means[2] - means[1] / means[0]
-
-    means = _resampled_means(columns, seed, resamples)
-    means = means[:, (means[0] > 0) & (means[2] > 0)]
-    return _percentiles(float(difference(columns.mean(axis=1, keepdims=True))[0]), difference(means))
-
-
-def _percentiles(value: float, resampled: Floats) -> Interval:
+def percentile_interval(value: float, resampled: Floats) -> Interval:
+    """Return a value with the ends that hold 95 % of its resamples."""
     low, high = (float(end) for end in np.quantile(resampled, (TAIL, 1 - TAIL)))
     if np.ptp(resampled) <= ROUNDING * abs(value):
         return Interval(value, value, value, "constant")
     return Interval(value, low, high, "bootstrap")
 
 
-def _resampled_means(columns: Floats, seed: int, resamples: int) -> Floats:
+def resampled_means(columns: Floats, seed: int, resamples: int) -> Floats:
     """Return the means of each of `[columns, examples]` over examples drawn with replacement, `[columns, resamples]`.
 
     How often each of a few different examples is drawn is multinomial: right and wrong answers need no more than that.
@@ -359,7 +300,7 @@ def _sign_flip_p(differences: Floats, seed: int) -> float:
     return float(found.pvalue)
 
 
-def _checked_pairs(**named: Values) -> Floats:
+def checked_pairs(**named: Values) -> Floats:
     """Return two lists as `[2, examples]`."""
     (one, first), (other, second) = ((name, _checked(values)) for name, values in named.items())
     if len(first) != len(second):

@@ -7,8 +7,8 @@ from itertools import cycle
 from typing import Any
 
 from liere.comparison.plan import parse_encoding
-from liere.evaluation.figures import COLOURS, GRID, INK, sheet
-from liere.evaluation.report.figures import CELL, Drawing, figure_png, label_ends
+from liere.evaluation.figures import COLOURS, sheet
+from liere.evaluation.report.figures import CELL, Drawing, dress, figure_png, label_ends
 from liere.evaluation.report.inline_svg import inline_svg
 from liere.evaluation.report.names import SPARE_COLOURS
 from liere.evaluation.statistics import Interval
@@ -80,10 +80,5 @@ def _draw(title: str, below: str, plot: Callable[[Any], None], alt: str) -> Draw
     with sheet(1, 1, cell=CELL) as (figure, axes):
         ax = axes[0, 0]
         plot(ax)
-        ax.set_title(title, loc="left", fontsize=10, color=INK, pad=10)
-        ax.set_xlabel(below, fontsize=9.5)
-        ax.tick_params(length=0, labelsize=9.5)
-        ax.grid(axis="y", color=GRID, lw=0.8)
-        ax.set_axisbelow(True)
-        ax.spines["left"].set_visible(False)
+        dress(ax, title, below)
         return Drawing(figure_png(figure), inline_svg(figure, title.split(",")[0].replace(" ", "-"), alt), alt)

@@ -12,7 +12,8 @@ import torch
 from liere.presets import create_model, image_and_patch
 from liere.training.data_config import DataConfig
 from liere.training.fields import Count, CountOrZero, Positive, Rate, Real, Section, Seed, Share, Switch
-from liere.vit import VisionTransformer, grid_shape
+from liere.layers import grid_shape
+from liere.vit import VisionTransformer
 
 # `liere.training.fields` has told what to install where these are missing.
 import yaml  # isort: skip
@@ -67,6 +68,18 @@ class ModelConfig(Section):
     """whether queries, keys and values have biases"""
     position_policy: Literal["extend", "rescale", "reference"] = "extend"
     """positions at other resolutions"""
+    position_shift: Annotated[Real, Field(ge=0)] = 0.0
+    """random placement: in training, offsets of the grid up to this many times its extent"""
+    position_stretch: Annotated[Real, Field(ge=1)] = 1.0
+    """in training, greatest factor of each axis of the positions"""
+    position_zoom: Annotated[Real, Field(ge=1)] = 1.0
+    """in training, greatest factor of all axes of the positions"""
+    position_noise: Annotated[Real, Field(ge=0)] = 0.0
+    """in training, greatest offset of each token, in token steps"""
+    cls_position: Literal["none", "center", "unseen"] = "none"
+    """what CLS knows of positions: none, center, or unseen (its query sees keys before rotation)"""
+    attention_scale: Literal["constant", "log"] = "constant"
+    """log: scores of attention grow with log(tokens) / log(tokens in training)"""
 
     def build(self, *, image_size: int | tuple[int, ...], num_classes: int, in_channels: int = 3) -> VisionTransformer:
         """Make the model; its weights come from torch's global generator."""

@@ -67,9 +67,8 @@ def _load_cifar(config: DataConfig, split: str, size: int | None, length: int | 
 
     file = "test" if split == "test" or (split == "val" and not config.holdout) else "train"
     images, labels = read_cifar(config.name, config.path, file, verify=config.verify)
-    chosen = choose_examples(config, split, labels, length)
     facts = replace(config.facts, image_size=(size or 32,) * 2)
-    return ArrayData(images[chosen], labels[chosen], facts, _augmentation(config) if split == "train" else None)
+    return _choose_arrays(config, split, images, labels, facts, length)
 
 
 def _read_npz(config: DataConfig) -> NpzData:
@@ -89,11 +88,8 @@ def _load_npz(config: DataConfig, split: str, size: int | None, length: int | No
     if config.rand_augment is not None:
         arrays.check_rand_augment()
     images, labels = arrays.part(split, holdout=config.holdout)
-    chosen = choose_examples(config, split, labels, length)
-    if len(chosen) < len(labels):  # otherwise all of them, in order: no copy
-        images, labels = images[chosen], labels[chosen]
     facts = replace(arrays.facts, image_size=arrays.size_at(size))
-    return ArrayData(images, labels, facts, _augmentation(config) if split == "train" else None)
+    return _choose_arrays(config, split, images, labels, facts, length)
 
 
 def _load_decoded(config: DataConfig, split: str, size: int | None, length: int | None) -> ExampleSet:
@@ -121,8 +117,15 @@ def choose_examples(config: DataConfig, split: str, labels: Tensor, length: int 
     return chosen[:length] if split == "train" else chosen[torch.arange(length) * len(chosen) // length]
 
 
-def _augmentation(config: DataConfig) -> Augmentation:
-    return Augmentation(config.padding, config.flip, config.rand_augment)
+def _choose_arrays(
+    config: DataConfig, split: str, images: Tensor, labels: Tensor, facts: DataFacts, length: int | None
+) -> ArrayData:
+    """Return the examples of a split, of arrays that hold all that it is drawn from."""
+    chosen = choose_examples(config, split, labels, length)
+    if len(chosen) < len(labels):  # otherwise all of them, in order: no copy
+        images, labels = images[chosen], labels[chosen]
+    augmentation = Augmentation(config.padding, config.flip, config.rand_augment) if split == "train" else None
+    return ArrayData(images, labels, facts, augmentation)
 
 
 LOADERS: dict[str, Callable[[DataConfig, str, int | None, int | None], ExampleSet]] = {

@@ -26,5 +26,7 @@ def to_float(
         [[[-2.0, 2.0]]]
     """
     shape = (-1, *[1] * (images.ndim - 2))
-    scale = 1.0 if images.is_floating_point() else 255.0
-    return images.float().div(scale * std.view(shape)).sub_((mean / std).view(shape))
+    shift = (mean / std).view(shape)
+    if images.is_floating_point():
+        return images.float().div(std.view(shape)).sub_(shift)
+    return images.float().div_(255 * std.view(shape)).sub_(shift)  # `float` has made a copy

@@ -20,6 +20,7 @@ __all__ = [
     "draw_curves",
     "draw_overview",
     "draw_resolution",
+    "dress",
     "figure_png",
     "label_ends",
 ]
@@ -157,6 +158,11 @@ def _dress(ax: Any, title: str, below: str) -> None:
     """Set percent on the y axis, from a multiple of 10 below the data to 100."""
     low = min(ax.dataLim.y0, 99)
     ax.set_ylim(max(0, 10 * (low // 10)) - 1, 101.5)
+    dress(ax, title, below)
+
+
+def dress(ax: Any, title: str, below: str) -> None:
+    """Give axes their title, the name of the x axis, and no more lines than a reader needs."""
     ax.set_title(title, loc="left", fontsize=10, color=INK, pad=10)
     ax.set_xlabel(below, fontsize=9.5)
     ax.tick_params(length=0, labelsize=9.5)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from liere.evaluation.conditions import Condition
+from liere.evaluation.drops import drop_difference, relative_drop
 from liere.evaluation.paper_numbers import SHUFFLING
 from liere.evaluation.report.cells import Cell, Column, Table
 from liere.evaluation.report.figures import Drawing
-from liere.evaluation.statistics import Interval, drop_difference, relative_drop
+from liere.evaluation.statistics import Interval
 from liere.reproduce.figures import draw_columns
 from liere.reproduce.names import label, paper_row
 from liere.reproduce.outcome import NOTHING, Claim, Outcome, number, printed
