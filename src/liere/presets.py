@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from liere.encodings import PositionEncoding, TransformerShape, create_encoding
 from liere.errors import UnknownOptionError, nearest, suggest, whole_number
-from liere.positions import Policy
 from liere.layers import grid_shape
+from liere.positions import Policy
 from liere.vit import AttentionScale, ClsPosition, VisionTransformer
 
 __all__ = ["SIZES", "ViTSize", "create_model", "image_and_patch", "resolve_size"]

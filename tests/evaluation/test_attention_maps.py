@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from liere.evaluation.attention_maps import cls_attention, overlay_png, rescaled
-from liere.positions import grid_positions
 from liere.layers import Attention
+from liere.positions import grid_positions
 from liere.vit import VisionTransformer
 from tests.models import small_model
 from tests.numerics import assert_close, rotate_slowly

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from liere.shapes import Float, UInt8
 from liere.layers import Attention
+from liere.shapes import Float, UInt8
 from liere.vit import VisionTransformer
 
 __all__ = ["cls_attention", "overlay_png", "rescaled"]

@@ -12,12 +12,12 @@ from torch import Tensor
 from liere.encodings import RotaryEncoding, TransformerShape, create_encoding
 from liere.encodings.liere import LieRE
 from liere.generators import write_positions
+from liere.layers import grid_shape
 from liere.positions import grid_positions
 from liere.presets import ViTSize
 from liere.rotations import exp_products
 from liere.rotations.rays import find_rays
 from liere.rotations.scaling import skew_norm
-from liere.layers import grid_shape
 
 __all__ = ["PAPER", "FlopCount", "PaperFigure", "count_flops", "paper_figure"]
 

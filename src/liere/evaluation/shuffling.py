@@ -9,8 +9,8 @@ from torch import Tensor
 
 from liere.data.counter_random import combine, random_words
 from liere.data.examples import Batch, DataFacts, ExampleSet
-from liere.shapes import Int
 from liere.layers import grid_shape
+from liere.shapes import Int
 
 __all__ = ["ShuffledData", "shuffle_frames", "shuffle_patches"]
 

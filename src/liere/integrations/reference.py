@@ -14,8 +14,8 @@ from liere.encodings import TransformerShape, create_encoding
 from liere.encodings.absolute import Absolute
 from liere.encodings.liere import LieRE
 from liere.errors import suggest
-from liere.presets import image_and_patch
 from liere.layers import grid_shape
+from liere.presets import image_and_patch
 from liere.vit import VisionTransformer
 
 __all__ = ["from_reference", "is_reference"]

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 
 import torch
 
+from liere.layers import grid_shape
 from liere.presets import create_model, image_and_patch
 from liere.training.data_config import DataConfig
 from liere.training.fields import Count, CountOrZero, Positive, Rate, Real, Section, Seed, Share, Switch
-from liere.layers import grid_shape
 from liere.vit import VisionTransformer
 
 # `liere.training.fields` has told what to install where these are missing.
