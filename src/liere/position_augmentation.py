@@ -127,7 +127,7 @@ def _offset(chance: Float[Tensor, "ndim"], reach: Float[Tensor, "ndim"], step: F
 
 
 def _step_and_extent(positions: Tensor, step: Any, extent: Any) -> tuple[Tensor, Tensor]:
-    """Return the distance of neighbors and the extent on each axis, `[ndim]`: as given, or as the positions have them."""
+    """Return the distance of neighbors and the extent, `[ndim]`: as given, or else as the positions have them."""
     if step is not None and extent is not None:
         return _on_axes("step", step, positions), _on_axes("extent", extent, positions)
     points = positions.reshape(-1, positions.shape[-1])

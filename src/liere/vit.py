@@ -93,6 +93,7 @@ class VisionTransformer(nn.Module):
         )
         self.cls_position = cls_position
         self.attention_scale = attention_scale
+        self.placement: tuple[float, ...] | None = None  # where the grid lies, in token steps; for tests
         self._check_coordinates(encoding)
         self.dim = self.num_features = dim
         self.head_dim = dim // heads
@@ -148,7 +149,7 @@ class VisionTransformer(nn.Module):
 
     def _know_positions(self, grid: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> _Known:
         """Return the positions of a grid: the same tensor as last time, which tells that they have not changed."""
-        key = (grid, self.position_policy, device, dtype)
+        key = (grid, self.position_policy, self.placement, device, dtype)
         if not torch.compiler.is_compiling():
             known = self._known_positions
             if known.key == key and known.positions._version == known.version:
@@ -161,6 +162,9 @@ class VisionTransformer(nn.Module):
                 center = positions[-1:] / 2
                 positions = torch.cat([center.expand(self.num_prefix_tokens, -1), positions])
             spacing = grid_spacing(grid, reference_shape=self.grid, policy=self.position_policy)
+            if self.placement is not None:
+                offset = [steps * step for steps, step in zip(self.placement, spacing, strict=True)]
+                positions = positions + torch.tensor(offset, device=device, dtype=dtype)
             extent = [float(n > 1) for n in self.grid]  # of the training grid, with any policy
             known = _Known(
                 key,

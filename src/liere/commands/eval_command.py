@@ -9,7 +9,7 @@ from pathlib import Path
 
 from liere.commands.arguments import positive_number
 from liere.commands.output import say, warn
-from liere.evaluation.conditions import POLICIES, SHUFFLES, Condition
+from liere.evaluation.conditions import POLICIES, SCALES, SHUFFLES, Condition
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -37,6 +37,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="WHAT",
         help=f"test as well with these in random order: {', '.join(SHUFFLES)}",
+    )
+    parser.add_argument(
+        "--attention-scale",
+        nargs="+",
+        choices=SCALES,
+        default=[""],
+        metavar="NAME",
+        help=f"scale of the attention scores: {', '.join(SCALES)}; log makes them grow with the logarithm of the "
+        "number of tokens (default: as trained)",
+    )
+    parser.add_argument(
+        "--placements",
+        nargs="+",
+        default=[""],
+        metavar="N",
+        help="move the grid by so many token steps on every axis, or on each, like 0,8; shows how much the model "
+        "depends on where the grid lies (default: not moved)",
     )
     parser.add_argument("--examples", type=positive_number, metavar="N", help="test examples (default: all)")
     parser.add_argument("--batch-size", type=positive_number, metavar="N", help="(default: 100 images or clips)")
@@ -66,9 +83,11 @@ def run(args: argparse.Namespace) -> None:
     records = evaluate(
         run,
         [
-            Condition(size, policy, shuffle)
+            Condition(size, policy, shuffle, scale, placement)
             for size in args.sizes or [run.config.data.side]
             for policy in args.policies
+            for scale in args.attention_scale
+            for placement in args.placements
             for shuffle in ("", *args.shuffle)
         ],
         examples=args.examples,
@@ -78,3 +97,8 @@ def run(args: argparse.Namespace) -> None:
     )
     if args.json and records:
         say(json.dumps(records, indent=1))
+    if len(args.placements) > 1:
+        from liere.evaluation.placements import describe_placements
+
+        for line in describe_placements(run, records):
+            (warn if args.json else say)(line)

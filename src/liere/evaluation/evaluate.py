@@ -22,6 +22,7 @@ from liere.training.model import load_model
 from liere.training.runs import Run
 from liere.training.stream import EvaluationBatches, make_loader
 from liere.training.trainer import make_trainer
+from liere.vit import AttentionScale
 
 pl = import_lightning()
 
@@ -41,7 +42,7 @@ def evaluate(
 
     Args:
         run: A finished run.
-        conditions: Image sizes, and what else is other than in training.
+        conditions: Image sizes, and what else differs from training.
         examples: How many test examples; None for all.
         batch_size: Examples at a time; None for 100 images or clips. With several processes each takes whole batches,
             so results stay the same.
@@ -59,7 +60,11 @@ def evaluate(
     data = {condition: _load(run, condition, examples) for condition in wanted}
     weights = run.best_weights if best else run.final_weights
     model = load_model(config, weights)
-    trained_policy = model.position_policy
+    as_trained = model.position_policy, model.attention_scale
+    if any(condition.placement for condition in wanted) and not model.encoding.has_coordinates:
+        raise ValueError(
+            f"placements move coordinates, but the encoding {config.model.encoding} has none: leave them out"
+        )
     classifier = Classifier(model, config)
     gather = _Gather()
     trainer = make_trainer(config, callbacks=[gather])
@@ -72,7 +77,10 @@ def evaluate(
             )
     records = []
     for condition, split in data.items():
-        model.position_policy = cast(Policy, condition.policy) if condition.policy else trained_policy
+        policy, scale = as_trained
+        model.position_policy = cast(Policy, condition.policy) if condition.policy else policy
+        model.attention_scale = cast(AttentionScale, condition.attention_scale) if condition.attention_scale else scale
+        model.placement = condition.offsets(len(model.grid)) if condition.placement else None
         trainer.predict(
             classifier, datamodule=_Data(split, batch_size, config.hardware.workers), return_predictions=False
         )

@@ -1,0 +1,50 @@
+"""How much a model depends on where the grid lies: its answers at several placements, side by side."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from liere.evaluation.conditions import Condition
+from liere.evaluation.predictions import Predictions
+from liere.training.runs import Run
+
+__all__ = ["agreement", "describe_placements"]
+
+
+def agreement(answers: Sequence[Sequence[int]]) -> float:
+    """Return the share of examples that get the same answer at every placement.
+
+    Args:
+        answers: For each placement the predicted class of each example.
+
+    Example:
+        >>> agreement([[0, 1, 2, 3], [0, 1, 2, 0]])
+        0.75
+    """
+    table = np.asarray(answers)
+    return float((table == table[0]).all(axis=0).mean())
+
+
+def describe_placements(run: Run, records: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield a line for each condition that was tested at several placements.
+
+    Args:
+        run: The run.
+        records: What `evaluate` returned for it.
+    """
+    groups: dict[Condition, list[dict[str, Any]]] = defaultdict(list)
+    for record in records:
+        groups[replace(Condition.of(record), placement="")].append(record)
+    for condition, group in groups.items():
+        accuracies = [100 * record["accuracy"]["value"] for record in group]
+        answers = [Predictions.read(run.folder / record["predictions"]).predictions for record in group]
+        same = f", the same answer at all of them for {100 * agreement(answers):.1f} % of examples"
+        yield (
+            f"{run.folder.name}: {condition.describe()}, {len(group)} placements: accuracy {min(accuracies):.1f} to "
+            f"{max(accuracies):.1f} %" + (same if len({len(one) for one in answers}) == 1 else "")
+        )
