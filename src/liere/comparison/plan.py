@@ -156,8 +156,9 @@ def make_plan(
         fields = overrides | {"model.encoding": encoding, "training.seed": str(seed)}
         fields |= {"model.options": yaml.safe_dump(options)} if options else {}
         config = parse_config(content, fields, source)
-        if config.hardware.threads is None:
-            config = parse_config(content, fields | {"hardware.threads": str(threads)}, source)
+        fields |= config.model.fields_without_coordinates()
+        fields |= {"hardware.threads": str(threads)} if config.hardware.threads is None else {}
+        config = parse_config(content, fields, source)
         config.hardware.check()
         if config.hardware.devices * config.hardware.nodes > 1:
             raise ValueError(

@@ -11,7 +11,14 @@ from liere.encodings.contract import PositionEncoding, TransformerShape
 from liere.encodings.rotary import RotaryEncoding
 from liere.errors import UnknownOptionError, suggest
 
-__all__ = ["PositionEncoding", "RotaryEncoding", "TransformerShape", "create_encoding", "list_encodings"]
+__all__ = [
+    "PositionEncoding",
+    "RotaryEncoding",
+    "TransformerShape",
+    "create_encoding",
+    "find_encoding",
+    "list_encodings",
+]
 
 
 def _find_encodings() -> dict[str, type[PositionEncoding]]:
@@ -38,6 +45,27 @@ def list_encodings() -> list[str]:
     return sorted(_ENCODINGS)
 
 
+def find_encoding(name: str) -> tuple[type[PositionEncoding], dict[str, Any]]:
+    """Return the class that a name means, and the options that the name implies.
+
+    Raises:
+        TypeError: If `name` is not a string.
+        ValueError: If no encoding has that name.
+
+    Example:
+        >>> find_encoding("liere8")
+        (<class 'liere.encodings.liere.LieRE'>, {'block_size': 8})
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"encoding must be a name or a PositionEncoding, got {type(name).__name__}: try 'liere8'")
+    for cls in _ENCODINGS.values():
+        implied = cls.match(name)
+        if implied is not None:
+            return cls, implied
+    examples = [example for known in list_encodings() for example in _examples(known)]
+    raise ValueError(f"unknown encoding {name!r}: {suggest(name, examples)}")
+
+
 def create_encoding(name: str, shape: TransformerShape, **options: Any) -> PositionEncoding:
     """Make the encoding of that name for a transformer.
 
@@ -55,15 +83,7 @@ def create_encoding(name: str, shape: TransformerShape, **options: Any) -> Posit
         >>> create_encoding("liere8", shape, share_heads=True).generators.shape
         torch.Size([12, 2, 1, 8, 28])
     """
-    if not isinstance(name, str):
-        raise TypeError(f"encoding must be a name or a PositionEncoding, got {type(name).__name__}: try 'liere8'")
-    for cls in _ENCODINGS.values():
-        implied = cls.match(name)
-        if implied is not None:
-            break
-    else:
-        examples = [example for known in list_encodings() for example in _examples(known)]
-        raise ValueError(f"unknown encoding {name!r}: {suggest(name, examples)}")
+    cls, implied = find_encoding(name)
     known_options = list(inspect.signature(cls.build).parameters)[1:]
     for option in options:
         if option in implied:

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from liere.encodings import find_encoding
 from liere.evaluation.conditions import Condition
 from liere.evaluation.paper_numbers import LABELS, SPATIAL, SPATIAL_NOTE
 from liere.evaluation.predictions import Predictions
 from liere.evaluation.report import FORMAT
 from liere.evaluation.statistics import accuracy_interval, mean_interval, paired_difference
 from liere.machine import versions
-from liere.training.config import RunConfig
+from liere.training.config import COORDINATE_FIELDS, ModelConfig, RunConfig
 from liere.training.runs import Run, open_run
 
 __all__ = ["encoding_names", "examples_to_target", "find_runs", "plain_evaluations", "summarise"]
@@ -221,6 +222,7 @@ def _recipe(run: Run) -> dict[str, Any]:
 def _description(runs: Sequence[Run]) -> str:
     """Say what was run, and where recipes differ."""
     config, recipes = runs[0].config, [_recipe(run) for run in runs]
+    note = _without_coordinates(runs, recipes)
     differing = sorted(
         f"{section}.{name}"
         for section, part in recipes[0].items()
@@ -236,7 +238,30 @@ def _description(runs: Sequence[Run]) -> str:
         if parameters < 5e6
         else f"Transformers of about {parameters / 1e6:.0f} M parameters, trained on images of {config.data.side} px."
     )
-    return text + (f" Recipes are not the same: they differ in {', '.join(differing)}." if differing else "")
+    return text + note + (f" Recipes are not the same: they differ in {', '.join(differing)}." if differing else "")
+
+
+def _without_coordinates(runs: Sequence[Run], recipes: list[dict[str, Any]]) -> str:
+    """Return a sentence about positions that some encodings cannot move in training, and leave that out of recipes."""
+    moved = {
+        name: value
+        for recipe in recipes
+        for name, value in recipe["model"].items()
+        if name in COORDINATE_FIELDS and value != ModelConfig.model_fields[name].default
+    }
+    fixed = [recipe for run, recipe in zip(runs, recipes, strict=True) if not _has_coordinates(run)]
+    for recipe in fixed:
+        recipe["model"] |= moved
+    names = dict.fromkeys(run.config.model.encoding for run in runs if not _has_coordinates(run))
+    if not moved:
+        return ""
+    augmented = ", ".join(f"{name} {value}" for name, value in moved.items())
+    but = f", except for {' and '.join(names)}, which {'has' if len(names) == 1 else 'have'} no coordinates"
+    return f" Positions are augmented in training ({augmented}){but if names else ''}."
+
+
+def _has_coordinates(run: Run) -> bool:
+    return find_encoding(run.config.model.encoding)[0].has_coordinates
 
 
 def _relative(folder: Path, root: Path) -> str:

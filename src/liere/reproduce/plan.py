@@ -92,6 +92,8 @@ def plan_runs(
                 for seed in seeds[:1] if smoke else seeds:
                     words = _words(fields, encoding, seed) | (SMOKE if smoke else {}) | own
                     config = parse_config(content, words, source=column.recipe)
+                    words |= config.model.fields_without_coordinates()
+                    config = parse_config(content, words, source=column.recipe)
                     key = Key(label, variant, encoding)
                     base = _planned(experiment, label, encoding, config, folder, smoke)
                     wanted.append(Wanted(key, seed, base))

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 import torch
 
+from liere.encodings import find_encoding
 from liere.layers import grid_shape
 from liere.presets import create_model, image_and_patch
 from liere.training.data_config import DataConfig
@@ -21,6 +22,7 @@ from pydantic import BeforeValidator, Field, model_validator  # isort: skip
 from pydantic.fields import FieldInfo  # isort: skip
 
 __all__ = [
+    "COORDINATE_FIELDS",
     "DataConfig",
     "HardwareConfig",
     "ModelConfig",
@@ -29,6 +31,10 @@ __all__ = [
     "TrainingConfig",
     "config_fields",
 ]
+
+
+COORDINATE_FIELDS = ("position_shift", "position_stretch", "position_zoom", "position_noise", "cls_position")
+"""Fields of a model that mean something only for encodings with coordinates."""
 
 
 class ModelConfig(Section):
@@ -80,6 +86,16 @@ class ModelConfig(Section):
     """what CLS knows of positions: none, center, or unseen (its query sees keys before rotation)"""
     attention_scale: Literal["constant", "log"] = "constant"
     """log: scores of attention grow with log(tokens) / log(tokens in training)"""
+
+    def fields_without_coordinates(self) -> dict[str, str]:
+        """Return the fields, as words, that take away what an encoding without coordinates cannot have; mostly none.
+
+        A recipe for several encodings may move positions; those that have no coordinates are trained without that.
+        """
+        if find_encoding(self.encoding)[0].has_coordinates:
+            return {}
+        moved = [name for name in COORDINATE_FIELDS if getattr(self, name) != ModelConfig.model_fields[name].default]
+        return {f"model.{name}": str(ModelConfig.model_fields[name].default) for name in moved}
 
     def build(self, *, image_size: int | tuple[int, ...], num_classes: int, in_channels: int = 3) -> VisionTransformer:
         """Make the model; its weights come from torch's global generator."""
