@@ -13,8 +13,9 @@ from liere.commands.output import say
 __all__ = ["HELP", "add_arguments", "run"]
 
 HELP = "train each encoding on the paper's spatial task and show which of them learn it"
-SIZES = (108, 168, 276)
-EXAMPLES = 1_000
+RECIPE = "demo.yaml"
+SIZES = (108, 168, 276, 372)
+EXAMPLES = 500
 # Generators start so that their rows are as long as RoPE-Mixed's, whatever the block size b: 2 pi sqrt(2 / b).
 ENCODINGS = ("absolute", "visionllama", "rope_mixed", "liere8:init_scale=3.1416", "liere:init_scale=2.2214")
 QUICK_ENCODINGS = ("absolute", "liere:init_scale=2.2214")
@@ -40,7 +41,7 @@ def run(args: argparse.Namespace) -> None:
     from liere.comparison.plan import make_plan
     from liere.training.config_file import read_config
 
-    name = "demo-quick.yaml" if args.quick else "demo.yaml"
+    name = "demo-quick.yaml" if args.quick else RECIPE
     with resources.as_file(resources.files("liere") / "recipes" / name) as file:
         recipe = read_config(file)
     plan = make_plan(

@@ -1,0 +1,171 @@
+"""Run the demo's recipe over many seeds, and print what holds for all of them.
+
+    python tools/demo_robustness.py --seeds 0-9
+
+For each encoding and image size: the worst, the median and the best seed, their spread, and how many seeds pass the
+demo's promise. Encodings that cannot learn the task (absolute, VisionLLaMA) are run with the first three seeds. What is
+finished in --out is not run again. Exit code 1 if a seed does not pass.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from liere.commands.compare import ProgressLine, run_state
+from liere.commands.demo import ENCODINGS, EXAMPLES, RECIPE, SIZES
+from liere.commands.output import say, table
+from liere.comparison.plan import Plan, make_plan, parse_encoding, run_plan
+from liere.evaluation.summary import examples_to_target, plain_evaluations
+from liere.machine import machine, versions
+from liere.training.config_file import read_config
+from liere.training.runs import Run, open_run
+
+LEARNS = {
+    "rope_mixed": {108: 0.99},
+    "liere8": {108: 0.97, 168: 0.97, 276: 0.97},
+    "liere": {108: 0.99, 168: 0.99, 276: 0.99},
+}
+"""What each seed has to reach, at least, by encoding and size."""
+FAILS_BELOW = 0.55
+"""What encodings that cannot learn the task stay below: counting arrows gives 0.44."""
+BASELINE_SEEDS = 3
+
+
+def main() -> int:
+    """Run what is missing, print the table, and write it as JSON if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=seed_range, default=list(range(10)), help="like 0-9 or 3,5 (default: 0-9)")
+    parser.add_argument("--encodings", nargs="+", default=list(ENCODINGS), help="(default: those of the demo)")
+    parser.add_argument("--out", type=Path, default=Path("liere-robustness"), help="folder of the runs")
+    parser.add_argument("--json", type=Path, help="file to write the numbers to")
+    parser.add_argument("--jobs", type=int, help="processes (default: one per core)")
+    args = parser.parse_args()
+    plan = make_the_plan(args.encodings, args.seeds, args.out, args.jobs)
+    failures = run_all(plan)
+    rows = summarize([open_run(run.folder) for run in plan.runs if run.is_done()])
+    for line in table(*as_table(rows)):
+        say(line)
+    say(f"{sum(row['passed'] for row in rows)} of {sum(len(row['by_seed']) for row in rows)} pass")
+    if args.json:
+        config = plan.runs[0].config.model_dump(mode="json", exclude={"hardware": True, "title": True})
+        content = {
+            "command": "python tools/demo_robustness.py " + " ".join(sys.argv[1:]),
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "machine": machine(),
+            "versions": versions(("torch", "lightning")),
+            "config": config,
+            "test_examples": EXAMPLES,
+            "rows": rows,
+        }
+        args.json.write_text(json.dumps(content, indent=1) + "\n")
+    return int(bool(failures) or any(row["passed"] < len(row["by_seed"]) for row in rows))
+
+
+def seed_range(text: str) -> list[int]:
+    """Read seeds like `0-9`, `3` or `1,4-6`."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        seeds += range(int(first), int(last or first) + 1)
+    return seeds
+
+
+def make_the_plan(encodings: list[str], seeds: list[int], folder: Path, jobs: int | None) -> Plan:
+    """Return all runs: encodings that learn the task with all seeds, the others with the first few."""
+    with resources.as_file(resources.files("liere") / "recipes" / RECIPE) as file:
+        recipe = read_config(file)
+    plans = [
+        make_plan(
+            recipe,
+            {},
+            encodings=[encoding],
+            seeds=seeds if parse_encoding(encoding)[0] in LEARNS else seeds[:BASELINE_SEEDS],
+            sizes=SIZES,
+            examples=EXAMPLES,
+            folder=folder,
+            slots=2,  # decides the threads of a run: one on two cores, as in the demo
+            source=RECIPE,
+        )
+        for encoding in encodings
+    ]
+    # Seed by seed, so that a part of the runs says something of all encodings.
+    runs = sorted((run for plan in plans for run in plan.runs), key=lambda run: run.config.training.seed)
+    return Plan(folder, runs, min(jobs or 2, len(runs)))
+
+
+def run_all(plan: Plan) -> list[str]:
+    """Train and test what is missing, with a line for each run that ends; return those that failed."""
+    line, failures = ProgressLine(), list[str]()
+
+    def ended(run: Run) -> None:
+        line.clear()
+        accuracies = {record["size"]: record["accuracy"]["value"] for record in plain_evaluations(run)}
+        shown = " / ".join(f"{100 * accuracies[size]:.1f}" for size in SIZES)
+        say(f"{run.folder.name}: {shown} %, {run.result()['seconds']:.0f} s")
+
+    def failed(text: str) -> None:
+        line.clear()
+        say(text)
+        failures.append(text)
+
+    run_plan(plan, watch=lambda running: line.show("; ".join(map(run_state, running))), ended=ended, failed=failed)
+    line.clear()
+    return failures
+
+
+def summarize(runs: list[Run]) -> list[dict[str, Any]]:
+    """Return one row for each encoding and size."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(run.config.model.encoding, []).append(run)
+    rows = []
+    for encoding, group in groups.items():
+        for size in SIZES:
+            values = {
+                run.config.training.seed: record["accuracy"]["value"]
+                for run in group
+                for record in plain_evaluations(run)
+                if record["size"] == size
+            }
+            limit = LEARNS.get(encoding, {}).get(size)
+            passes = [
+                value >= limit if limit else encoding in LEARNS or value < FAILS_BELOW for value in values.values()
+            ]
+            rows.append(
+                {
+                    "encoding": encoding,
+                    "size": size,
+                    "worst": min(values.values()),
+                    "median": statistics.median(values.values()),
+                    "best": max(values.values()),
+                    "promise": f">= {limit}" if limit else "" if encoding in LEARNS else f"< {FAILS_BELOW}",
+                    "passed": sum(passes),
+                    "by_seed": values,
+                    "examples_to_95": [examples_to_target(run) for run in group],
+                }
+            )
+    return rows
+
+
+def as_table(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Return head and rows of the table that is printed."""
+    head = ["encoding", "size", "worst", "median", "best", "spread", "promise", "seeds that pass"]
+    lines = []
+    for row in rows:
+        numbers = [row["worst"], row["median"], row["best"], row["best"] - row["worst"]]
+        passed = f"{row['passed']} of {len(row['by_seed'])}" if row["promise"] else ""
+        lines.append(
+            [row["encoding"], f"{row['size']} px", *(f"{100 * n:.1f}" for n in numbers), row["promise"], passed]
+        )
+    return head, lines
+
+
+if __name__ == "__main__":
+    sys.exit(main())
