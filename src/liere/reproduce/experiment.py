@@ -26,10 +26,14 @@ class TestSpec(Section):
     """positions"""
     shuffle: Literal["", "patches", "frames"] = ""
     """what is put in random order"""
+    attention_scale: Literal["", "constant", "log"] = ""
+    """scale of the attention scores"""
+    placement: str = ""
+    """where the grid lies, in token steps"""
 
     def condition(self, side: int) -> Condition:
         """Return it for images of a side."""
-        return Condition(self.size or side, self.policy, self.shuffle)
+        return Condition(**self.model_dump() | {"size": self.size or side})
 
 
 class DataColumn(Section):

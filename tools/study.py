@@ -1,0 +1,158 @@
+"""Run a study of our own: one recipe, several variations, encodings and seeds, tested at several sizes.
+
+    python tools/study.py experiments/studies/larger.yaml
+    python tools/study.py experiments/studies/larger.yaml --keep    # and copy what is new to docs/results/studies
+
+A study is a file like those of `experiments/tables`. Its table has one row for each variation, encoding and way of
+testing, with the mean over seeds and every seed. Runs that are kept with the project (docs/results/studies/runs, without
+weights) and those in --out are not repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+from liere.commands.compare import ProgressLine, run_state
+from liere.commands.output import say
+from liere.files import write_atomically
+from liere.reproduce.catalogue import Entry
+from liere.reproduce.experiment import Experiment, experiments_folder
+from liere.reproduce.export import export_run
+from liere.reproduce.names import label
+from liere.reproduce.outcome import Outcome
+from liere.reproduce.plan import plan_runs
+from liere.reproduce.reproduce import Reproduction
+from liere.reproduce.results import Results
+from liere.training.config_file import read_config
+from liere.training.runs import Run
+
+KEPT = experiments_folder().parent / "docs" / "results" / "studies"
+
+
+def main() -> None:
+    """Run what is missing, and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("study", type=Path, help="a file of experiments/studies")
+    parser.add_argument("--out", type=Path, default=Path("liere-study"), help="folder of new runs and of the table")
+    parser.add_argument("--data", type=Path, help="folder of data sets (default: ./data)")
+    parser.add_argument("--seeds", type=int, nargs="+", help="other seeds than those of the study")
+    parser.add_argument("--jobs", type=int, help="processes (default: one per core)")
+    parser.add_argument("--keep", action="store_true", help="write to docs/results/studies instead, with the runs")
+    args = parser.parse_args()
+    study = prepare(args.study, args.out, args.data, args.seeds)
+    say(f"{args.study.stem}: {len(study.missing())} runs to do")
+    run(study, args.jobs)
+    folder = KEPT if args.keep else args.out
+    results = study.results()
+    content = {
+        "title": study.experiment.title,
+        "note": study.experiment.note,
+        "command": f"python tools/study.py experiments/studies/{args.study.name}",
+        "test_examples": study.experiment.test_examples,
+        "rows": rows_of(results),
+        "runs": sorted({run.folder.name for run in results.all_runs()}),
+    }
+    if args.keep:
+        for one in results.all_runs():
+            export_run(one, KEPT / "runs" / one.folder.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / f"{args.study.stem}.json", json.dumps(content, indent=1) + "\n")
+    write_atomically(folder / f"{args.study.stem}.md", markdown(content))
+    say(markdown(content))
+
+
+def prepare(file: Path, out: Path, data: Path | None = None, seeds: list[int] | None = None) -> Reproduction:
+    """Read a study and say which runs it needs."""
+    experiment = Experiment.model_validate(read_config(file))
+    if seeds:
+        experiment = experiment.model_copy(update={"seeds": seeds})
+    wanted = plan_runs(experiment, {}, out / "runs", data=data)
+    # Seed by seed, so that a part of the runs says something of all variations.
+    wanted.sort(key=lambda one: one.seed)
+    entry = Entry(file.stem, "not in the paper", file.stem, lambda results: Outcome([], []))
+    return Reproduction(entry, experiment, wanted, (out / "runs", KEPT / "runs"))
+
+
+def run(study: Reproduction, jobs: int | None) -> None:
+    """Make the missing runs, with a line for each that ends."""
+    line = ProgressLine()
+
+    def tell(text: str) -> None:
+        line.clear()
+        say(text)
+
+    def ended(one: Run) -> None:
+        accuracies = [f"{100 * record['accuracy']['value']:.1f}" for record in one.evaluations("final")]
+        tell(f"{one.folder.name}: {' / '.join(accuracies)}")
+
+    study.check()
+    study.run(slots=jobs, watch=lambda runs: line.show("; ".join(map(run_state, runs))), ended=ended, failed=tell)
+    line.clear()
+
+
+def rows_of(results: Results) -> list[dict[str, Any]]:
+    """Return one row for each data set, variation, encoding and way of testing: the accuracy of every seed."""
+    rows = []
+    for key, runs in sorted(
+        results.runs.items(), key=lambda item: list(results.experiment.vary).index(item[0].variant)
+    ):
+        tests = results.experiment.data[key.data].tests
+        side = runs[0].config.data.side
+        for test in tests:
+            condition = test.condition(side)
+            found = results.found(key, condition)
+            if found is not None:
+                seeds = [run.config.training.seed for run in runs]
+                rows.append(
+                    {"data": key.data, "variant": key.variant, "encoding": key.encoding, **condition.as_dict()}
+                    | {"mean": statistics.fmean(found.by_seed), "seeds": seeds, "by_seed": found.by_seed}
+                )
+    return rows
+
+
+def markdown(content: dict[str, Any]) -> str:
+    """Return the table: sizes are columns, everything else is a row."""
+    sizes = sorted({row["size"] for row in content["rows"]})
+    groups: dict[tuple[str, ...], dict[int, dict[str, Any]]] = {}
+    for row in content["rows"]:
+        tested = ", ".join(
+            [f"{row['policy']}ed positions"] * ("policy" in row)
+            + [f"attention scale {row.get('attention_scale')}"] * ("attention_scale" in row)
+        )
+        key = (row["data"], row["variant"], label(row["encoding"]), tested)
+        groups.setdefault(key, {})[row["size"]] = row
+    head = ["data", "variation", "encoding", "tested with", *(f"{size} px" for size in sizes)]
+    columns = [number for number in range(4) if len({key[number] for key in groups}) > 1]
+    lines = [
+        [*(key[number] for number in columns), *(_cell(cells.get(size)) for size in sizes)]
+        for key, cells in groups.items()
+    ]
+    header = [*(head[number] for number in columns), *head[4:]]
+    table = [header, ["---"] * len(header), *lines]
+    return "\n".join(
+        [
+            f"# {content['title']}",
+            "",
+            "Accuracy in percent, mean over seeds; in parentheses every seed. " + content["note"],
+            "",
+            *(f"| {' | '.join(line)} |" for line in table),
+            "",
+            f"Made by `{content['command']}`. All numbers: the JSON file beside this page.",
+            "",
+        ]
+    )
+
+
+def _cell(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return "–"
+    seeds = ", ".join(f"{100 * value:.1f}" for value in row["by_seed"])
+    return f"{100 * row['mean']:.1f}" + (f" ({seeds})" if len(row["by_seed"]) > 1 else "")
+
+
+if __name__ == "__main__":
+    main()
