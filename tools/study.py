@@ -4,8 +4,8 @@
     python tools/study.py experiments/studies/larger.yaml --keep    # and copy what is new to docs/results/studies
 
 A study is a file like those of `experiments/tables`. Its table has one row for each variation, encoding and way of
-testing, with the mean over seeds and every seed. Runs that are kept with the project (docs/results/studies/runs, without
-weights) and those in --out are not repeated.
+testing, with the mean over seeds and every seed. Runs that are kept with the project (docs/results/studies/runs,
+without weights) and those in --out are not repeated.
 """
 
 from __future__ import annotations
