@@ -1,0 +1,101 @@
+"""How much the attention of each layer changes when the grid moves and nothing else does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from liere.layers import Attention
+from liere.shapes import Float
+from liere.vit import VisionTransformer
+
+__all__ = ["LayerChange", "attention_changes"]
+
+
+@dataclass(frozen=True)
+class LayerChange:
+    """How much attention a layer moves to other tokens; 0 is none, 1 is all of it.
+
+    Attributes:
+        patches: Of the queries of patches, mean over patches, heads, images and offsets.
+        prefix: Of the queries of CLS and registers; None where there are none.
+    """
+
+    patches: float
+    prefix: float | None
+
+
+@torch.no_grad()
+def attention_changes(
+    model: VisionTransformer,
+    images: Float[Tensor, "batch channels *size"],
+    offsets: Sequence[tuple[float, ...]],
+) -> list[LayerChange]:
+    """Return for each layer how much its attention changes when the grid is moved.
+
+    Each layer gets the tokens that it gets at the origin, so that a change is its own and not an earlier layer's. The
+    change of a query is the total variation distance of its attention before and after. Attention that depends on
+    relative positions alone does not change.
+
+    Args:
+        model: A model in eval mode, whose encoding has coordinates.
+        images: What it looks at.
+        offsets: Where to move the grid, in token steps on each axis.
+
+    Raises:
+        ValueError: If the encoding has no coordinates.
+
+    Example:
+        >>> from liere import create_model
+        >>> size = {"dim": 16, "depth": 2, "heads": 2, "mlp_dim": 16}
+        >>> model = create_model(encoding="rope_mixed", image_size=8, patch_size=2, num_classes=2, pool="mean", **size)
+        >>> changes = attention_changes(model.eval(), torch.randn(1, 3, 8, 8), [(3, 5)])
+        >>> [round(layer.patches, 5) for layer in changes]
+        [0.0, 0.0]
+    """
+    if not model.encoding.has_coordinates:
+        raise ValueError(f"the encoding {type(model.encoding).__name__} has no coordinates that could be moved")
+    layers = [block.attention for block in model.blocks]
+    seen = _arguments(model, layers, images)
+    before = [_attention(layer, arguments) for layer, arguments in zip(layers, seen, strict=True)]
+    totals = torch.zeros(len(layers), model.num_prefix_tokens + 1, dtype=torch.float64)
+    at_origin = model.placement
+    try:
+        for offset in offsets:
+            model.placement = tuple(offset)
+            moved = _arguments(model, layers, images)
+            for number, layer in enumerate(layers):
+                tokens, rotations = seen[number][0], moved[number][1]
+                after = _attention(layer, (tokens, rotations, *seen[number][2:]))
+                change = (after - before[number]).abs().sum(-1).mean((0, 1)) / 2  # one number per query
+                prefix = model.num_prefix_tokens
+                totals[number] += torch.cat([change[:prefix], change[prefix:].mean(0, keepdim=True)])
+    finally:
+        model.placement = at_origin
+    return [
+        LayerChange(mean[-1].item(), mean[:-1].mean().item() if len(mean) > 1 else None)
+        for mean in totals / len(offsets)
+    ]
+
+
+def _arguments(model: VisionTransformer, layers: list[Attention], images: Tensor) -> list[tuple[Any, ...]]:
+    """Return what each layer is called with."""
+    seen: list[tuple[Any, ...]] = []
+    hooks = [layer.register_forward_pre_hook(lambda _, arguments: seen.append(arguments)) for layer in layers]
+    try:
+        model(images)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return seen
+
+
+def _attention(layer: Attention, arguments: tuple[Any, ...]) -> Float[Tensor, "batch heads tokens tokens"]:
+    tokens, rotations, prefix, scale = arguments
+    q, k, _, plain_k = layer.queries_keys_values(tokens, rotations, prefix)
+    scores = torch.cat([q[:, :, :prefix] @ plain_k.mT, q[:, :, prefix:] @ k.mT], dim=2)
+    return (scores * (q.shape[-1] ** -0.5 if scale is None else scale)).double().softmax(-1)

@@ -1,0 +1,90 @@
+"""Measure, layer by layer, how far trained models are from not caring where the grid lies.
+
+    python tools/placement_sensitivity.py RUN ... --json docs/results/placement_sensitivity.json
+
+For each run and layer: the relativity error of the generators alone, |R(x)^T R(y) - R(y - x)| / |R|, and how much the
+attention of patches and of CLS changes when the grid moves (total variation, 0 to 1), which also depends on the queries
+and keys that the model learned.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from liere.commands.output import say, table
+from liere.evaluation.inspection import inspect_model
+from liere.evaluation.placement_sensitivity import attention_changes
+from liere.machine import machine
+from liere.training.classifier import Classifier
+from liere.training.images import to_float
+from liere.training.model import build_model, load_model
+from liere.training.runs import open_run
+
+OFFSETS = [(4, 0), (0, 4), (8, 8), (14, 0), (0, 14), (14, 14)]
+IMAGES = 32
+KEYS = ("relativity", "patches", "prefix")
+
+
+def main() -> None:
+    """Measure each run, print a table and write JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="+", type=Path, help="folders of finished runs, with their weights")
+    parser.add_argument("--json", type=Path, help="file to write the numbers to")
+    args = parser.parse_args()
+    rows = [row for folder in args.runs for row in measure(folder)]
+    header = ["run", "placement", "trained", "relativity error", "patches", "CLS"]
+    lines = [
+        [row["encoding"], f"{row['position_shift']:g}", "yes" if row["trained"] else "no"]
+        + [" ".join(f"{layer[key]:.3f}" if layer[key] is not None else "-" for layer in row["layers"]) for key in KEYS]
+        for row in rows
+    ]
+    for line in table(header, lines):
+        say(line)
+    say("one number per layer: of the generators alone, of the attention of patches, of the attention of CLS")
+    if args.json:
+        content = {
+            "command": "python tools/placement_sensitivity.py RUN ... --json FILE",
+            "offsets": OFFSETS,
+            "images": IMAGES,
+            "machine": machine(),
+            "rows": rows,
+        }
+        args.json.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def measure(folder: Path) -> list[dict[str, Any]]:
+    """Return what a run's model does at initialization and after training."""
+    run = open_run(folder)
+    data = run.config.data.load("test", length=IMAGES)
+    images, _ = data.batch(range(IMAGES))
+    classifier = Classifier(build_model(run.config), run.config)
+    pixels = to_float(images, mean=classifier.mean, std=classifier.std)
+    rows = []
+    for trained in (False, True):
+        model = load_model(run.config, run.final_weights) if trained else build_model(run.config).eval()
+        numbers = inspect_model(model)
+        changes = attention_changes(model, pixels, OFFSETS)
+        layers = [
+            {"relativity": layer.relativity, **asdict(change)}
+            for layer, change in zip(numbers.layers, changes, strict=True)
+        ]
+        rows.append(
+            {
+                "encoding": run.config.model.encoding,
+                "options": run.config.model.options,
+                "seed": run.config.training.seed,
+                "position_shift": run.config.model.position_shift,
+                "pool": run.config.model.pool,
+                "trained": trained,
+                "layers": layers,
+            }
+        )
+    return rows
+
+
+if __name__ == "__main__":
+    main()
