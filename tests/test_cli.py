@@ -55,7 +55,7 @@ def test_flops_changing_a_dimension_changes_every_computed_cell(capsys, change):
         assert before[1] != after[1]
 
 
-@pytest.mark.parametrize(("options", "encodings", "sizes"), [([], 5, [108, 168, 276]), (["--quick"], 2, [60, 84])])
+@pytest.mark.parametrize(("options", "encodings", "sizes"), [([], 5, [108, 168, 276, 372]), (["--quick"], 2, [60, 84])])
 def test_the_demo_compares_encodings(monkeypatch, tmp_path, options, encodings, sizes):
     pytest.importorskip("pydantic")
     plans = []
@@ -66,6 +66,8 @@ def test_the_demo_compares_encodings(monkeypatch, tmp_path, options, encodings, 
     assert {run.config.model.encoding for run in plan.runs} >= {"absolute", "liere"}
     assert plan.sizes == sizes
     assert len({run.config.training.seed for run in plan.runs}) == 1
+    placed = {run.config.model.encoding for run in plan.runs if run.config.model.position_shift}
+    assert placed == ({run.config.model.encoding for run in plan.runs} - {"absolute"})
 
 
 @pytest.mark.slow

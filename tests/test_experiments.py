@@ -12,11 +12,17 @@ pytest.importorskip("pydantic")
 yaml = pytest.importorskip("yaml")
 
 from liere.cli import parse_arguments  # noqa: E402
+from liere.reproduce.experiment import Experiment  # noqa: E402
+from liere.reproduce.plan import plan_runs  # noqa: E402
 from liere.training.config_file import parse_config, read_config  # noqa: E402
 from liere.training.model import build_model  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
-EXPERIMENTS = [path for path in sorted((ROOT / "experiments").rglob("*.yaml")) if "tables" not in path.parts]
+CONFIGURATIONS = (ROOT / "experiments").rglob("*.yaml")
+EXPERIMENTS = [path for path in sorted(CONFIGURATIONS) if not {"tables", "studies"} & {*path.parts}]
+    path for path in sorted((ROOT / "experiments").rglob("*.yaml")) if not {"tables", "studies"} & {*path.parts}
+]
+STUDIES = sorted((ROOT / "experiments" / "studies").glob("*.yaml"))
 PAPER = sorted((ROOT / "experiments" / "spatial" / "paper").glob("*.yaml"))
 
 pytestmark = pytest.mark.skipif(not EXPERIMENTS, reason="the experiments are not beside the tests")
@@ -70,8 +76,25 @@ def test_the_paper_s_model_has_85_million_parameters():
     assert sum(p.numel() for p in model.parameters()) == 85_427_716
 
 
-def test_the_demo_is_the_small_experiment():
-    small = read_config(ROOT / "experiments" / "spatial" / "small.yaml")
+def test_the_demo_is_the_small_experiment_with_placement():
+    placed = read_config(ROOT / "experiments" / "spatial" / "placement.yaml")
     demo = read_config(ROOT / "src" / "liere" / "recipes" / "demo.yaml")
-    del demo["title"], small["title"], demo["hardware"]
-    assert demo == small
+    del demo["title"], placed["title"], demo["hardware"]
+    assert demo == placed
+
+
+def test_placement_differs_from_the_small_experiment_in_nothing_else():
+    small, placed = (config_of(ROOT / "experiments" / "spatial" / f"{name}.yaml") for name in ("small", "placement"))
+    assert placed.model.position_shift > 0
+    assert placed.model_copy(update={"model": small.model, "title": small.title}) == small
+    assert placed.model.model_copy(update={"position_shift": 0.0}) == small.model
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_a_study_can_be_planned_and_says_how_to_run_it(path, tmp_path):
+    text = path.read_text()
+    assert f"# Command:  python tools/study.py experiments/studies/{path.name}\n" in text
+    assert "# Cost:" in text
+    assert "# Expected:" in text
+    experiment = Experiment.model_validate(read_config(path))
+    assert len({one.planned.folder for one in plan_runs(experiment, {}, tmp_path)}) > 1

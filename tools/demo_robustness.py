@@ -22,7 +22,7 @@ from liere.commands.compare import ProgressLine, run_state
 from liere.commands.demo import ENCODINGS, EXAMPLES, RECIPE, SIZES
 from liere.commands.output import say, table
 from liere.comparison.plan import Plan, make_plan, parse_encoding, run_plan
-from liere.evaluation.summary import examples_to_target, plain_evaluations
+from liere.evaluation.summary import encoding_names, examples_to_target, plain_evaluations
 from liere.machine import machine, versions
 from liere.training.config_file import read_config
 from liere.training.runs import Run, open_run
@@ -123,10 +123,11 @@ def run_all(plan: Plan) -> list[str]:
 def summarize(runs: list[Run]) -> list[dict[str, Any]]:
     """Return one row for each encoding and size."""
     groups: dict[str, list[Run]] = {}
-    for run in runs:
-        groups.setdefault(run.config.model.encoding, []).append(run)
+    for name, run in zip(encoding_names([run.config for run in runs]), runs, strict=True):
+        groups.setdefault(name, []).append(run)
     rows = []
-    for encoding, group in groups.items():
+    for name, group in groups.items():
+        encoding, _ = parse_encoding(name)
         for size in SIZES:
             values = {
                 run.config.training.seed: record["accuracy"]["value"]
@@ -140,7 +141,8 @@ def summarize(runs: list[Run]) -> list[dict[str, Any]]:
             ]
             rows.append(
                 {
-                    "encoding": encoding,
+                    "encoding": name,
+                    "options": group[0].config.model.options,
                     "size": size,
                     "worst": min(values.values()),
                     "median": statistics.median(values.values()),
