@@ -20,8 +20,6 @@ from liere.training.model import build_model  # noqa: E402
 ROOT = Path(__file__).parents[1]
 CONFIGURATIONS = (ROOT / "experiments").rglob("*.yaml")
 EXPERIMENTS = [path for path in sorted(CONFIGURATIONS) if not {"tables", "studies"} & {*path.parts}]
-    path for path in sorted((ROOT / "experiments").rglob("*.yaml")) if not {"tables", "studies"} & {*path.parts}
-]
 STUDIES = sorted((ROOT / "experiments" / "studies").glob("*.yaml"))
 PAPER = sorted((ROOT / "experiments" / "spatial" / "paper").glob("*.yaml"))
 
