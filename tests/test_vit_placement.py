@@ -255,7 +255,9 @@ class TestRefused:
     @pytest.mark.parametrize("name", ["absolute", "none"])
     @pytest.mark.parametrize(("option", "value"), [*AMOUNTS.items(), ("cls_position", "center")])
     def test_encodings_without_coordinates_cannot_move_them(self, name, option, value):
-        with pytest.raises(ValueError, match=rf"{option}={value!r} changes coordinates, but .* use an encoding") as error:
+        with pytest.raises(
+            ValueError, match=rf"{option}={value!r} changes coordinates, but .* use an encoding"
+        ) as error:
             small_model(name, **{option: value})
         assert "\n" not in str(error.value)
         small_model(name, position_shift=0, position_stretch=1, position_zoom=1, position_noise=0, cls_position="none")

@@ -97,11 +97,18 @@ def test_maps_are_those_of_attention_written_out(encoding, options):
         assert one.shape == (2, size[0] // 4, size[1] // 4)
         assert_close(one, other, 1e-6)  # softmax in fp32
         assert float(other.std()) > 1e-3
-    if options:
-        plain = small_model(encoding, **({"num_registers": 2, "depth": 2} | {"num_registers": model.num_prefix_tokens - 1}))
-        if not options.get("qkv_bias"):
-            plain.load_state_dict(model.state_dict())
-            assert (plain.double()(images) - logits).abs().max() > 1e-4, "the option does nothing"
+
+
+@pytest.mark.parametrize(
+    "options", [{"cls_position": "center"}, {"cls_position": "unseen"}, {"attention_scale": "log"}], ids=str
+)
+def test_each_option_of_attention_changes_the_maps(options):
+    plain, other = small_model("liere8"), small_model("liere8", **options)
+    for size, differs in ((24, True), (16, "cls_position" in options)):
+        images = torch.randn(2, 3, 16, size)
+        first, second = cls_attention(plain, images)[0], cls_attention(other, images)[0]
+        assert ((first - second).abs().max() > 1e-4) == differs
+        assert torch.equal(first, second) != differs
 
 
 def test_what_is_not_given_to_patches_is_given_to_extra_tokens():
