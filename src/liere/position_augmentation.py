@@ -90,6 +90,7 @@ def augment_positions(
         ValueError: If an amount, a step or an extent is negative or not finite, a factor below 1, or a shape wrong.
 
     Example:
+        >>> from liere import grid_positions
         >>> positions = grid_positions((9, 9))
         >>> moved = augment_positions(positions, shift=1.75, generator=torch.Generator().manual_seed(0))
         >>> (8 * (moved - positions)).unique(dim=0)
