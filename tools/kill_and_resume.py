@@ -3,7 +3,8 @@
     python tools/kill_and_resume.py --kills 20
 
 The moments are uniform over the whole life of an uninterrupted run: start-up, training, validation and writing of
-checkpoints included. Dropout, accumulation and loader workers are on. Exit code 1 if any run ends differently.
+checkpoints included. Dropout, random positions, accumulation and loader workers are on. Exit code 1 if any run
+ends differently.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from typing import Any
 
 CONFIG = """\
 data: {size: 60, distractor_arrows: 3, distractor_letters: 2}
-model: {encoding: liere8, dim: 32, depth: 2, heads: 2, mlp_dim: 64, dropout: 0.1, attn_dropout: 0.1, drop_path: 0.1}
+model: {encoding: liere8, dim: 32, depth: 2, heads: 2, mlp_dim: 64, dropout: 0.1, attn_dropout: 0.1, drop_path: 0.1,
+        position_shift: 1.75, position_stretch: 1.2, position_zoom: 1.2, position_noise: 0.3}
 optimizer: {learning_rate: 2.0e-3, generator_learning_rate: 1.0e-3, warmup_steps: 5, clip: 1.0, weight_decay: 0.01}
 training:
   {examples: 5120, batch_size: 32, accumulate: 2, validate_every: 20, validation_examples: 200, checkpoint_every: 3,

@@ -12,6 +12,7 @@ from torch import Generator, Tensor
 
 from liere.positions import check_positions
 from liere.shapes import Float, Real
+from liere.tracing import values_are_visible
 
 __all__ = ["PositionAugmentation", "augment_positions"]
 
@@ -36,7 +37,7 @@ class PositionAugmentation:
             ("zoom", self.zoom, 1),
             ("noise", self.noise, 0),
         ]:
-            if not isinstance(value, int | float) or not math.isfinite(value) or value < least:
+            if not _is_amount(value, least):
                 raise ValueError(
                     f"{name} must be a finite number of at least {least}, got {value!r}: use {least} for none"
                 )
@@ -85,17 +86,27 @@ def augment_positions(
         New positions, of the same shape, in the type of the positions or torch's default type for ints.
 
     Raises:
-        ValueError: If an amount is negative or not finite, or a factor below 1.
+        TypeError: If positions are no tensor of real numbers.
+        ValueError: If an amount, a step or an extent is negative or not finite, a factor below 1, or a shape wrong.
 
     Example:
+        >>> from liere import grid_positions
         >>> positions = grid_positions((9, 9))
         >>> moved = augment_positions(positions, shift=1.75, generator=torch.Generator().manual_seed(0))
         >>> (8 * (moved - positions)).unique(dim=0)
         tensor([[ 7., 11.]])
     """
     amounts = PositionAugmentation(shift, stretch, zoom, noise)
-    if not isinstance(positions, Tensor) or positions.ndim == 0:
-        raise TypeError(f"positions must be a tensor of shape [*batch, tokens, ndim], got {positions!r}")
+    if not isinstance(positions, Tensor):
+        raise TypeError(
+            f"positions must be a tensor of shape [*batch, tokens, ndim], got {type(positions).__name__}: "
+            "convert it with torch.as_tensor"
+        )
+    if positions.ndim < 2:
+        raise ValueError(
+            f"positions has shape {list(positions.shape)}, but needs [*batch, tokens, ndim]: with one axis, "
+            "use positions[:, None]"
+        )
     check_positions(positions, positions.shape[-1])
     if not positions.is_floating_point():
         positions = positions.to(torch.get_default_dtype())
@@ -108,7 +119,7 @@ def augment_positions(
         return torch.rand(shape, generator=generator, device=source, dtype=wide).to(positions.device)
 
     result = positions.to(wide)
-    step, extent = _step_and_extent(result.detach(), step, extent)
+    step, extent = _step_and_extent(result.detach(), step, extent, torch.finfo(positions.dtype).eps)
     if noise:
         result = result + (2 * uniform(*positions.shape) - 1) * (noise * step)
     if stretch != 1 or zoom != 1:
@@ -126,8 +137,11 @@ def _offset(chance: Float[Tensor, "ndim"], reach: Float[Tensor, "ndim"], step: F
     return torch.where(step > 0, whole, chance * reach)
 
 
-def _step_and_extent(positions: Tensor, step: Any, extent: Any) -> tuple[Tensor, Tensor]:
-    """Return the distance of neighbors and the extent, `[ndim]`: as given, or else as the positions have them."""
+def _step_and_extent(positions: Tensor, step: Any, extent: Any, eps: float) -> tuple[Tensor, Tensor]:
+    """Return the distance of neighbors and the extent on each axis, `[ndim]`: as given, or as the positions have them.
+
+    Positions are rounded with relative errors up to `eps`.
+    """
     if step is not None and extent is not None:
         return _on_axes("step", step, positions), _on_axes("extent", extent, positions)
     points = positions.reshape(-1, positions.shape[-1])
@@ -136,18 +150,32 @@ def _step_and_extent(positions: Tensor, step: Any, extent: Any) -> tuple[Tensor,
     if step is not None:
         return _on_axes("step", step, positions), wide
     gaps = points.sort(dim=0).values.diff(dim=0)
-    gaps = torch.where(gaps > 1e-5 * own, gaps, torch.inf)  # equal coordinates may differ by rounding
-    smallest = torch.cat([gaps, own[None]]).amin(0)
-    # Dividing the extent is more precise than the difference of two far coordinates.
-    count = (own / smallest).round()
-    return torch.where(own > 0, own / count, 1), wide
+    different = gaps > 1e-5 * own  # equal coordinates may differ by rounding
+    smallest = torch.cat([torch.where(different, gaps, torch.inf), own[None]]).amin(0)
+    # Dividing the extent is more precise than the difference of two far coordinates. A grid may have holes.
+    rounding = 2 * eps * points.abs().amax(0)
+    even, whole = own / different.sum(0), own / (own / smallest).round()
+    spacing = torch.where((whole - smallest).abs() <= rounding, whole, smallest)
+    spacing = torch.where(even - smallest <= rounding, even, spacing)
+    return torch.where(own > 0, spacing, 1), wide
 
 
 def _on_axes(name: str, value: Any, like: Tensor) -> Tensor:
-    given = value if isinstance(value, Tensor) else torch.tensor(value)
-    is_negative = given is not value and bool((given < 0).any())  # a look at a tensor would wait for its device
-    if is_negative or given.ndim > 1 or (given.ndim == 1 and len(given) != like.shape[-1]):
+    ndim = like.shape[-1]
+    if isinstance(value, Tensor):
+        fits = value.ndim == 0 or value.shape == (ndim,)
+        if fits and value.device.type == "cpu" and values_are_visible(value):  # elsewhere a look waits for the device
+            fits = bool((value.isfinite() & (value >= 0)).all())
+    else:
+        numbers = list(value) if isinstance(value, Sequence) else [value] * ndim
+        fits = len(numbers) == ndim and all(_is_amount(number, 0) for number in numbers)
+    if not fits:
         raise ValueError(
-            f"{name} must be a number, or {like.shape[-1]} numbers, of at least 0, got {value!r}: give one per axis"
+            f"{name} must be a finite number of at least 0, or {ndim} of them, got {value!r}: give one for all axes, "
+            "or one per axis"
         )
-    return given.to(like).expand(like.shape[-1])
+    return torch.as_tensor(value).to(like).expand(ndim)
+
+
+def _is_amount(value: Any, least: int) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value) and value >= least

@@ -88,9 +88,12 @@ class VisionTransformer(nn.Module):
         self.num_prefix_tokens = num_registers + (pool == "cls")
         encoding.check_fit(TransformerShape(self.grid, dim, heads, depth, self.num_prefix_tokens))
         self.position_policy = position_policy
-        self.position_augmentation = PositionAugmentation(
-            shift=position_shift, stretch=position_stretch, zoom=position_zoom, noise=position_noise
-        )
+        try:
+            self.position_augmentation = PositionAugmentation(
+                shift=position_shift, stretch=position_stretch, zoom=position_zoom, noise=position_noise
+            )
+        except ValueError as error:
+            raise ValueError(f"position_{error}") from None  # as the argument is called here
         self.cls_position = cls_position
         self.attention_scale = attention_scale
         self.placement: tuple[float, ...] | None = None  # where the grid lies, in token steps; for tests
@@ -149,7 +152,7 @@ class VisionTransformer(nn.Module):
 
     def _know_positions(self, grid: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> _Known:
         """Return the positions of a grid: the same tensor as last time, which tells that they have not changed."""
-        key = (grid, self.position_policy, self.placement, device, dtype)
+        key = (grid, self.position_policy, self.placement, self.cls_position, device, dtype)
         if not torch.compiler.is_compiling():
             known = self._known_positions
             if known.key == key and known.positions._version == known.version:

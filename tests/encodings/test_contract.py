@@ -52,6 +52,30 @@ def test_every_encoding_but_none_sees_positions(name):
     assert (model(x) - model(shuffled)).abs().max() > 1e-6
 
 
+@pytest.mark.parametrize("name", ENCODINGS)
+@pytest.mark.parametrize("change", ["shift", "stretch", "one token"])
+def test_an_encoding_depends_on_the_positions_it_is_given_if_it_says_so(name, change):
+    encoding = create_encoding(name, SHAPE)
+    tokens, positions = torch.randn(2, 17, 48), grid_positions((4, 4))
+    moved = {"shift": positions + 0.25, "stretch": positions * 1.5, "one token": positions.clone()}[change]
+    moved[-1] += change == "one token"
+
+    def results(positions):
+        layers = [
+            rotations() if callable(rotations) else rotations for rotations in encoding.layer_rotations(positions, 3)
+        ]
+        return [encoding.embed(tokens, positions, (4, 4)), *(R for R in layers if R is not None)]
+
+    pairs = list(zip(results(positions), results(moved), strict=True))
+    assert any(not torch.equal(before, after) for before, after in pairs) == encoding.has_coordinates
+    assert all(torch.equal(*pair) for pair in zip(results(positions), results(positions.clone()), strict=True))
+
+
+def test_encodings_of_ones_own_are_taken_to_have_coordinates():
+    assert PositionEncoding.has_coordinates
+    small_model(PositionEncoding(), position_shift=1.0, cls_position="center")
+
+
 def test_none_does_not_see_positions():
     model = small_model("none", pool="mean").double()
     x = torch.randn(1, 3, 16, 16, dtype=torch.float64)

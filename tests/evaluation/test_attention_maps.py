@@ -16,13 +16,25 @@ from tests.numerics import assert_close, rotate_slowly
 
 
 def slow_attention(model: VisionTransformer, images: Tensor) -> tuple[list[Tensor], Tensor]:
-    """Evaluate a model token by token, in fp64: return CLS's attention to each patch, and the logits."""
+    """Evaluate a model token by token, in fp64: return CLS's attention to each patch, and the logits.
+
+    With `cls_position="center"` prefix tokens are half the way to the last patch on every axis; with `"unseen"` their
+    queries see keys that are not rotated. With `attention_scale="log"` scores grow with the logarithm of the number of
+    tokens.
+    """
     batch, heads = len(images), model.blocks[0].attention.heads
     tokens, grid = model.patch_embed(images)
     prefix = [model.cls_token, model.registers] if model.registers is not None else [model.cls_token]
     tokens = torch.cat([*(token.expand(batch, -1, -1) for token in prefix), tokens], dim=1)
     first_patch = sum(token.shape[1] for token in prefix)
     positions = grid_positions(grid, reference_shape=model.grid, dtype=torch.float64)
+    if model.cls_position == "center":
+        center = [(n - 1) / (n_ref - 1) / 2 for n, n_ref in zip(grid, model.grid, strict=True)]
+        positions = torch.cat([torch.tensor([center] * first_patch, dtype=torch.float64), positions])
+    unrotated = 0 if model.cls_position == "center" else first_patch
+    scale = 1 / math.sqrt(model.dim // heads)
+    if model.attention_scale == "log":
+        scale *= math.log(first_patch + math.prod(grid)) / math.log(first_patch + math.prod(model.grid))
     tokens = model.encoding.embed(tokens, positions, grid)
     maps = []
     for block, rotations in zip(
@@ -30,14 +42,17 @@ def slow_attention(model: VisionTransformer, images: Tensor) -> tuple[list[Tenso
     ):
         x = F.linear(block.norm1(tokens), block.attention.qkv.weight, block.attention.qkv.bias)
         q, k, v = x.unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
+        unrotated_keys = k
         if rotations is not None:
             rotations = rotations() if callable(rotations) else rotations
-            q, k = rotate_slowly(q, rotations, first_patch), rotate_slowly(k, rotations, first_patch)
+            q, k = rotate_slowly(q, rotations, unrotated), rotate_slowly(k, rotations, unrotated)
         mixed, seen = torch.zeros_like(q), torch.zeros(batch, heads, q.shape[2], dtype=torch.float64)
         for b in range(batch):
             for h in range(heads):
                 for t in range(q.shape[2]):
-                    weights = [math.exp(float(q[b, h, t] @ key) / math.sqrt(q.shape[-1])) for key in k[b, h]]
+                    is_blind = model.cls_position == "unseen" and t < first_patch
+                    keys = unrotated_keys if is_blind else k
+                    weights = [math.exp(float(q[b, h, t] @ key) * scale) for key in keys[b, h]]
                     weights = torch.tensor(weights, dtype=torch.float64) / sum(weights)
                     mixed[b, h, t] = weights @ v[b, h]
                     if t == 0:
@@ -48,10 +63,28 @@ def slow_attention(model: VisionTransformer, images: Tensor) -> tuple[list[Tenso
     return maps, model.head(model.norm(tokens[:, 0]))
 
 
-@pytest.mark.parametrize("encoding", ["liere8", "rope_mixed", "visionllama", "absolute", "none"])
+@pytest.mark.parametrize(
+    ("encoding", "options"),
+    [
+        ("liere8", {}),
+        ("rope_mixed", {}),
+        ("visionllama", {}),
+        ("absolute", {}),
+        ("none", {}),
+        ("liere8", {"cls_position": "center"}),
+        ("sincos", {"cls_position": "center", "num_registers": 0}),
+        ("rope_mixed", {"cls_position": "unseen"}),
+        ("liere", {"cls_position": "unseen", "num_registers": 0, "qkv_bias": True}),
+        ("liere8", {"attention_scale": "log"}),
+        ("none", {"attention_scale": "log"}),
+        ("rope_mixed", {"cls_position": "center", "attention_scale": "log"}),
+        ("visionllama", {"cls_position": "unseen", "attention_scale": "log"}),
+    ],
+    ids=str,
+)
 @torch.no_grad()
-def test_maps_are_those_of_attention_written_out(encoding):
-    model = small_model(encoding, seed=1, num_registers=2, depth=2).double()
+def test_maps_are_those_of_attention_written_out(encoding, options):
+    model = small_model(encoding, seed=1, **({"num_registers": 2, "depth": 2} | options)).double()
     for parameter in model.parameters():
         parameter.mul_(3)  # attention that is far from the same everywhere
     size = (16, 16) if encoding == "absolute" else (8, 20)
@@ -64,6 +97,18 @@ def test_maps_are_those_of_attention_written_out(encoding):
         assert one.shape == (2, size[0] // 4, size[1] // 4)
         assert_close(one, other, 1e-6)  # softmax in fp32
         assert float(other.std()) > 1e-3
+
+
+@pytest.mark.parametrize(
+    "options", [{"cls_position": "center"}, {"cls_position": "unseen"}, {"attention_scale": "log"}], ids=str
+)
+def test_each_option_of_attention_changes_the_maps(options):
+    plain, other = small_model("liere8"), small_model("liere8", **options)
+    for size, differs in ((24, True), (16, "cls_position" in options)):
+        images = torch.randn(2, 3, 16, size)
+        first, second = cls_attention(plain, images)[0], cls_attention(other, images)[0]
+        assert ((first - second).abs().max() > 1e-4) == differs
+        assert torch.equal(first, second) != differs
 
 
 def test_what_is_not_given_to_patches_is_given_to_extra_tokens():
