@@ -168,7 +168,8 @@ def _reproduce(entry: Entry, args: argparse.Namespace, fields: dict[str, str]) -
         say(f"{entry.name}: needs no runs")
         return
     prepare_folder(folder, "--out")
-    _show(entry, reproduction, folder, args)
+    if not failures or (reproduction and reproduction.results().runs):
+        _show(entry, reproduction, folder, args)
     if failures:
         raise RuntimeError(f"{len(failures)} runs failed, and are not in the table: {'; '.join(failures)}")
 

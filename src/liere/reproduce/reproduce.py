@@ -155,20 +155,29 @@ def prepare(
             )
     if only:
         experiment = experiment.model_copy(update={"data": {name: experiment.data[name] for name in only}})
-    if encodings and entry.has_own_encodings:
-        raise ValueError(f"--encodings cannot be chosen for {entry.name}, which is about two of them: leave it out")
+    if encodings and (reason := entry.refuse(encodings)):
+        raise ValueError(f"{entry.name} cannot be made with --encodings {' '.join(encodings)}: {reason}")
     experiment = _with_choice(entry.narrow(experiment), seeds, encodings)
     wanted = plan_runs(experiment, overrides, places[0], data=data, smoke=smoke)
     return Reproduction(entry, experiment, wanted, tuple(places))
 
 
 def _with_choice(experiment: Experiment, seeds: Sequence[int], encodings: Sequence[str]) -> Experiment:
+    """Take other seeds and encodings, each once; what is varied for some encodings only stays limited to these."""
     columns = dict(experiment.data)
     changes: dict[str, object] = {}
-    for name, chosen in (("seeds", list(seeds)), ("encodings", list(encodings))):
+    for name, chosen in (("seeds", list(dict.fromkeys(seeds))), ("encodings", list(dict.fromkeys(encodings)))):
         if chosen:
             changes[name] = chosen
             columns = {label: column.model_copy(update={name: None}) for label, column in columns.items()}
+    if encodings:
+        changes["vary"] = {
+            variant: fields | {"encodings": [name for name in fields["encodings"] if name in encodings]}
+            if "encodings" in fields
+            else fields
+            for variant, fields in experiment.vary.items()
+            if "encodings" not in fields or not set(fields["encodings"]).isdisjoint(encodings)
+        }
     return experiment.model_copy(update=changes | {"data": columns})
 
 
