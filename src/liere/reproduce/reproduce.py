@@ -35,6 +35,10 @@ class Reproduction:
     wanted: list[Wanted]
     places: tuple[Path, ...]
 
+    def runs(self) -> list[PlannedRun]:
+        """Return all runs, each once, those that others start from first."""
+        return list(unique_runs(self.wanted))
+
     def locate(self, planned: PlannedRun) -> Path | None:
         """Return the folder of a finished run, tested as asked; None if it is not there."""
         for place in self.places:
@@ -45,7 +49,7 @@ class Reproduction:
 
     def missing(self) -> list[PlannedRun]:
         """Return the runs that are still to be made, those that others start from first."""
-        runs = list(unique_runs(self.wanted))
+        runs = self.runs()
         missing = {run.folder: run for run in runs if self.locate(run) is None}
         sources = {run.config.training.start_from for run in missing.values()}
         for run in runs:
