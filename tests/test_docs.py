@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import liere
-from liere.bench.tables import make_tables
+from liere.bench.tables import make_tables, with_quartiles
 from liere.cli import main, make_parser
 from liere.commands.output import table
 
@@ -93,12 +93,13 @@ def test_bench_tables_are_those_of_the_committed_results(question):
     page = (ROOT / "docs" / "performance.md").read_text()
     assert not record["quick"]
     for content in make_tables(record):
-        assert "\n".join(table(content.header, content.rows)) in page
+        assert "\n".join([content.title, *table(content.header, content.rows), *content.legend]) in page
 
 
 def test_the_costs_in_the_readme_are_those_of_the_committed_results():
     record = json.loads((ROOT / "docs" / "results" / "bench_step.json").read_text())
     names = {
+        "none": "no positions",
         "rope_mixed": "RoPE-Mixed",
         "liere8": "LieRE_8",
         "liere64": "LieRE_64 (dense)",
@@ -108,7 +109,7 @@ def test_the_costs_in_the_readme_are_those_of_the_committed_results():
     for model, name in names.items():
         rows = [row for row in record["rows"] if row["model"] == model]
         assert [row["image_size"] for row in rows] == [32, 224]
-        ratios = [f"{row[part]['ratio']['median']:.2f}" for row in rows for part in ("train", "inference")]
+        ratios = [with_quartiles(row[part]["ratio"]) for row in rows for part in ("train", "inference")]
         assert f"| {name} | {' | '.join(ratios)} |" in (ROOT / "README.md").read_text()
 
 
