@@ -58,7 +58,9 @@ def _takes_a_baseline(encodings: Sequence[str]) -> str:
 def _takes_blocks(encodings: Sequence[str]) -> str:
     names = {encoding: parse_encoding(encoding)[0] for encoding in encodings}
     others = [encoding for encoding, name in names.items() if name != "rope_mixed" and not name.startswith("liere")]
-    return f"it is about block sizes, which only rope_mixed and liere have: leave out {' '.join(others)}" * bool(others)
+    if not others:
+        return ""
+    return f"it is about block sizes, which only rope_mixed and liere have: leave out {' '.join(others)}"
 
 
 @dataclass(frozen=True)
