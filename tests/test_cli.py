@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import liere
-from liere.cli import main
+from liere.cli import main, parse_arguments
 from liere.evaluation.flops import PAPER
 from tests.integrations.test_reference import reference_weights
 
@@ -53,6 +53,12 @@ def test_flops_changing_a_dimension_changes_every_computed_cell(capsys, change):
     for before, after in zip(cells(["flops"]), cells(["flops", *change]), strict=True):
         assert before[0] != after[0]
         assert before[1] != after[1]
+
+
+def test_comparisons_take_both_starts_of_absolute_positions_unless_told_otherwise():
+    encodings = parse_arguments(["compare", "--config", "x.yaml"]).encodings
+    assert encodings == ["absolute:init_std=1", "absolute", "visionllama", "rope_mixed", "liere8", "liere"]
+    assert parse_arguments(["compare", "--config", "x.yaml", "--encodings", "none"]).encodings == ["none"]
 
 
 @pytest.mark.parametrize(("options", "encodings", "sizes"), [([], 5, [108, 168, 276, 372]), (["--quick"], 2, [60, 84])])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import liere
-from liere.bench.tables import make_tables
+from liere.bench.tables import make_tables, with_quartiles
 from liere.cli import main, make_parser
 from liere.commands.output import table
 
@@ -93,12 +93,13 @@ def test_bench_tables_are_those_of_the_committed_results(question):
     page = (ROOT / "docs" / "performance.md").read_text()
     assert not record["quick"]
     for content in make_tables(record):
-        assert "\n".join(table(content.header, content.rows)) in page
+        assert "\n".join([content.title, *table(content.header, content.rows), *content.legend]) in page
 
 
 def test_the_costs_in_the_readme_are_those_of_the_committed_results():
     record = json.loads((ROOT / "docs" / "results" / "bench_step.json").read_text())
     names = {
+        "none": "no positions",
         "rope_mixed": "RoPE-Mixed",
         "liere8": "LieRE_8",
         "liere64": "LieRE_64 (dense)",
@@ -108,7 +109,7 @@ def test_the_costs_in_the_readme_are_those_of_the_committed_results():
     for model, name in names.items():
         rows = [row for row in record["rows"] if row["model"] == model]
         assert [row["image_size"] for row in rows] == [32, 224]
-        ratios = [f"{row[part]['ratio']['median']:.2f}" for row in rows for part in ("train", "inference")]
+        ratios = [with_quartiles(row[part]["ratio"]) for row in rows for part in ("train", "inference")]
         assert f"| {name} | {' | '.join(ratios)} |" in (ROOT / "README.md").read_text()
 
 
@@ -125,6 +126,44 @@ def test_the_spatial_results_in_readme_and_docs_are_the_committed_ones():
         assert f"| {plain_label(row['encoding'])} | {' | '.join(ours)} | {paper} |" in readme
     content = result_table(comparison)
     assert "\n".join(table(content.header, content.texts)) in (ROOT / "docs" / "spatial.md").read_text()
+
+
+def test_what_came_out_is_what_the_committed_results_say():
+    pytest.importorskip("pydantic")
+    from liere.reproduce.names import label
+
+    folder = ROOT / "docs" / "results" / "reproduce" / "small"
+    page, positions = ((ROOT / "docs" / name).read_text() for name in ("reproduce.md", "positions.md"))
+    resolution, compute, shuffling = (
+        json.loads((folder / f"{name}.json").read_text())["numbers"] for name in ("resolution", "compute", "shuffling")
+    )
+
+    def scan(recipe: str, policy: str, encoding: str) -> str:
+        cells = resolution[f"{recipe}, {policy}"][encoding]
+        return " / ".join(f"{100 * cells[size]['value']:.1f}" for size in ("32 px", "48 px", "64 px"))
+
+    recipes = [(recipe, policy) for recipe in ("as trained", "fine-tuned") for policy in ("extend", "rescale")]
+    for encoding in ("rope_mixed", "liere"):
+        assert f"| {label(encoding)} | {' | '.join(scan(*recipe, encoding) for recipe in recipes)} |" in page
+        for recipe in recipes:
+            assert f"{scan(*recipe, encoding).split(' / ')[2]}" in positions
+    own = [scan(*recipe, "absolute") for recipe in recipes]
+    assert own[0] == own[1]
+    assert own[2] == own[3]
+    assert f"| absolute, init 0.02 (interpolated) | {own[0]} | the same | {own[2]} | the same |" in page
+
+    for encoding in compute["absolute"]:
+        saved = [compute[name][encoding]["fewer_than_whole_training"] for name in ("absolute:init_std=1", "absolute")]
+        cells = [f"{ratio:.2f}" if ratio else "not reached" for ratio in saved]
+        assert f"| {label(encoding)} | {' | '.join(cells)} |" in page
+
+    for column, names in {
+        "CIFAR-10, patches": ("liere8", "rope_mixed", "absolute:init_std=1"),
+        "Atari clips, patches": ("liere8", "rope_mixed", "liere"),
+        "Atari clips, frames": ("liere8", "rope_mixed"),
+    }.items():
+        for name in names:
+            assert f"{100 * shuffling['drop'][column][name]['value']:.1f}" in page
 
 
 def test_the_measured_tables_are_those_of_the_committed_results():

@@ -59,7 +59,7 @@ def test_all_questions_write_records_and_pictures(tiny, capsys, tmp_path):
         assert f"wrote {folder / f'bench_{question}.json'}" in printed.out
     for shown in ("tiny case", "rope_mixed", "tiny memory", "batch size", "timm is not installed"):
         assert shown in printed.out
-    assert printed.out.count("quick: not to be quoted") == 5
+    assert printed.out.count("quick: not to be quoted") == 6  # the exponential has two tables
     assert "tiny case, forward + backward\n" in printed.err
 
 

@@ -17,7 +17,7 @@ from liere.reproduce.catalogue import CATALOGUE
 from liere.reproduce.claims import compare, is_best
 from liere.reproduce.export import export_run
 from liere.reproduce.plan import Key, unique_runs
-from liere.reproduce.reproduce import prepare
+from liere.reproduce.reproduce import committed_runs, prepare
 from liere.reproduce.results import Found
 from liere.training.runs import open_run
 from tests.reproduce.fakes import finish, predictions
@@ -32,10 +32,12 @@ ACCURACY = {
 }
 
 
-def fake_all(name: str, out: Path, *, scale: str = "small", only=("CIFAR-10",), accuracy=ACCURACY, **options) -> None:
+def fake_all(
+    name: str, out: Path, *, scale: str = "small", only=("CIFAR-10",), accuracy=ACCURACY, encodings=(), **options
+) -> None:
     """Make every run of a table look finished, with given accuracies; a variation or condition takes some of it."""
     entry = CATALOGUE[name]
-    reproduction = prepare(entry, scale, {}, places=[out / "runs"], only=only)
+    reproduction = prepare(entry, scale, {}, places=[out / "runs"], only=only, encodings=encodings)
     for place, one in enumerate(reproduction.wanted):
         planned = one.planned
         if planned.folder.exists():
@@ -140,9 +142,69 @@ class TestChoice:
             f"cifar-100-{name}-seed{seed}" for name in ("sincos", "absolute-init_std-2") for seed in (3, 5)
         }
 
-    def test_a_table_about_two_encodings_takes_no_others(self, tmp_path, capsys):
-        assert main(["reproduce", "significance", "--encodings", "liere8", "--out", str(tmp_path)]) == 2
-        assert "--encodings cannot be chosen for significance" in capsys.readouterr().err
+    def test_seeds_and_encodings_that_are_given_twice_count_once(self, tmp_path):
+        chosen = {"seeds": [4, 4], "encodings": ["sincos", "liere4", "sincos"]}
+        wanted = prepare(CATALOGUE["fraction"], "small", {}, places=[tmp_path], **chosen).wanted
+        found = [(one.key.encoding, one.seed) for one in wanted if one.key.variant == "20 %"]
+        assert found == [("sincos", 4), ("liere4", 4)]
+
+    def test_what_is_varied_for_other_encodings_is_left_out(self, tmp_path):
+        for encodings, variants in ((["liere4"], {"nothing"}), (["liere8", "liere4"], {"nothing", "across both"})):
+            wanted = prepare(CATALOGUE["sharing"], "small", {}, places=[tmp_path], encodings=encodings).wanted
+            assert {one.key.variant for one in wanted} == variants
+            assert {one.key.encoding for one in wanted} == set(encodings)
+
+    @pytest.mark.parametrize(
+        ("name", "encodings", "message"),
+        [
+            ("significance", "liere8 liere4", "it compares RoPE-Mixed with LieRE₈, and nothing else"),
+            ("compute", "rope_mixed liere8", "it measures against absolute positions: add absolute, or"),
+            ("block", "liere4 sincos", "it is about block sizes, which only rope_mixed and liere have: leave out sinc"),
+        ],
+    )
+    def test_a_table_that_cannot_be_made_of_them_says_so(self, tmp_path, capsys, name, encodings, message):
+        # Runs of all of them are kept with the project, so that nothing but this is in the way.
+        for more in ([], ["--dry-run"], ["--configs", str(tmp_path / "configs")]):
+            assert main(["reproduce", name, "--out", str(tmp_path), "--encodings", *encodings.split(), *more]) == 2
+            assert f"{name} cannot be made with --encodings {encodings}: {message}" in capsys.readouterr().err
+        assert not list(tmp_path.iterdir())
+
+    @pytest.mark.parametrize("more", ["--dry-run", "--configs configs", ""])
+    @pytest.mark.parametrize(
+        ("encodings", "message"),
+        [
+            ("liere8 rope_mixde", "unknown encoding 'rope_mixde': did you mean 'rope_mixed'?"),
+            ("absolute:init_sdt=2", "encoding 'absolute' has no option 'init_sdt': did you mean 'init_std'?"),
+        ],
+    )
+    def test_misspellings_are_told_without_data(self, tmp_path, monkeypatch, capsys, encodings, message, more):
+        monkeypatch.chdir(tmp_path)
+        assert main(["reproduce", "main", "--encodings", *encodings.split(), *more.split()]) == 2
+        assert message in capsys.readouterr().err
+        assert not list(tmp_path.iterdir())
+
+    def test_an_encoding_without_what_is_varied_is_told(self, tmp_path, capsys):
+        assert main(["reproduce", "init", "--encodings", "sincos", "--dry-run", "--out", str(tmp_path)]) == 2
+        assert "encoding 'sincos' has no option 'init_scale'" in capsys.readouterr().err
+
+    def test_variants_of_an_encoding_have_names_of_their_own(self, reproduce):
+        chosen = ["liere8", "liere8:init_scale=3.1416", "liere8:share_heads=true"]
+        accuracy = dict(zip(chosen, (0.5, 0.7, 0.6), strict=True))
+        fake_all("spatial", reproduce.out, only=(), encodings=chosen, accuracy=accuracy)
+        printed, _ = reproduce("spatial", "--encodings", *chosen)
+        rows = {line.split("  ")[0]: line for line in printed.splitlines() if line.startswith("LieRE₈")}
+        assert {"LieRE₈", "LieRE₈, init 3.1416", "LieRE₈, share_heads=True"} <= rows.keys()
+        assert "50.0 (" in rows["LieRE₈"]
+        assert "70.0 (" in rows["LieRE₈, init 3.1416"]
+        # Only what the paper ran stands beside its numbers.
+        assert ["99.5 (99.2-99.8)" in rows[name] for name in rows] == [True, False, False]
+
+    def test_compute_is_measured_against_any_start_of_absolute_positions(self, reproduce):
+        chosen = ["absolute:init_std=0.5", "liere8"]
+        fake_all("compute", reproduce.out, encodings=chosen)
+        printed, numbers = reproduce("compute", "--encodings", *chosen)
+        assert "the end of absolute, init 0.5" in printed
+        assert list(numbers["numbers"]) == ["absolute:init_std=0.5"]
 
 
 class TestBadInput:
@@ -176,6 +238,35 @@ class TestBadInput:
         printed = capsys.readouterr().out
         for name in CATALOGUE:
             assert f"\n{name} " in printed
+
+    def test_listing_tells_kept_runs_from_those_to_train(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        fake_all("init", tmp_path / "kept", only=(), seconds=1800)
+        monkeypatch.setattr(
+            "liere.reproduce.reproduce.committed_runs",
+            lambda scale: tmp_path / "kept" / "runs" if scale == "small" else None,
+        )
+        assert main(["reproduce", "list"]) == 0
+        lines = {line.split(" ")[0]: line for line in capsys.readouterr().out.splitlines()}
+        assert "4 runs, kept (training: 2.0 hours of a core)" in lines["init"]
+        assert "5 runs, 3 to train: " in lines["block"]  # liere8 and rope_mixed are those of init
+        assert "15 runs to train: " in lines["spatial"]
+        assert "23 runs, 21 to train; cost unknown without data/atari-clips.npz" in lines["main"]
+
+    def test_kept_tables_need_no_data_to_say_what_they_cost(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        assert main(["reproduce", "list"]) == 0
+        lines = {line.split(" ")[0]: line for line in capsys.readouterr().out.splitlines()}
+        if committed_runs("small") is not None:
+            assert "23 runs, kept (training: " in lines["main"]
+            assert "unknown" not in "".join(lines.values())
+
+    def test_an_estimate_says_what_it_leaves_out(self, tmp_path, capsys):
+        arguments = ["spatial", "--own", "--dry-run", "--encodings", "liere4", "--out", str(tmp_path)]
+        assert main(["reproduce", *arguments]) == 0
+        printed = capsys.readouterr().out
+        assert "3 to train, " in printed
+        assert "for this arithmetic alone; starting processes, loading data and testing come on top" in printed
 
     def test_configurations_can_be_written_and_trained(self, tmp_path, capsys):
         assert main(["reproduce", "block", "--scale", "paper", "--configs", str(tmp_path)]) == 0

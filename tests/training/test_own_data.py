@@ -66,17 +66,34 @@ def test_what_can_be_learned_is_learned(followed, name, examples):
     assert run.is_finished
 
 
-@pytest.mark.slow
-def test_the_comparison_has_a_report_of_all_three(followed, monkeypatch):
-    monkeypatch.chdir(followed)
+def comparison() -> list[str]:
+    """Return the page's comparison, as words after `liere`."""
     (words,) = [
         words for language, text in blocks() if language == "bash" for words in commands(text) if words[0] == "compare"
     ]
-    assert main(words) == 0
-    assert (followed / "my-comparison" / "report.html").exists()
-    for encoding in ("absolute", "rope_mixed", "liere8"):
-        (record,) = open_run(followed / "my-comparison" / "runs" / f"{encoding}-seed0").evaluations()
-        assert record["examples"] == 30
+    return words
+
+
+def test_the_page_compares_both_starts_of_absolute_positions_and_says_what_came_out():
+    kept = json.loads((PAGE.parent / "results" / "own_data.json").read_text())
+    assert kept["command"] == "liere " + " ".join(comparison())
+    found = {row["encoding"]: row["evaluations"][0]["accuracy"]["value"] for row in kept["encodings"]}
+    assert list(found) == ["absolute:init_std=1", "absolute", "rope_mixed", "liere8"]
+    table = PAGE.read_text().split("one seed |\n")[1].split("\n\n")[0].splitlines()[1:]
+    assert [line.split("|")[2].strip() for line in table] == [f"{100 * value:.1f} %" for value in found.values()]
+    assert found["absolute"] < 0.5 < found["liere8"] <= found["absolute:init_std=1"]
+
+
+@pytest.mark.slow
+def test_the_comparison_comes_out_as_the_page_says(followed, monkeypatch):
+    monkeypatch.chdir(followed)
+    assert main(comparison()) == 0
+    report = json.loads((followed / "my-comparison" / "report.json").read_text())
+    found = {row["encoding"]: row["evaluations"][0] for row in report["encodings"]}
+    assert all(record["examples"] == 30 for record in found.values())
+    for encoding in ("absolute:init_std=1", "rope_mixed", "liere8"):
+        assert found[encoding]["accuracy"]["value"] > 0.9
+    assert found["absolute"]["accuracy"]["value"] < 0.5
 
 
 def test_no_patient_is_in_two_splits(followed, monkeypatch):

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 from liere.bench.record import group_rows
 
-__all__ = ["Table", "make_tables"]
+__all__ = ["Table", "make_tables", "with_quartiles"]
+
+BASELINE = "absolute"
 
 
 class Table(NamedTuple):
@@ -20,7 +22,7 @@ class Table(NamedTuple):
 
 
 def make_tables(record: dict[str, Any]) -> list[Table]:
-    """Return the tables of a record, one a situation."""
+    """Return the tables of a record, one per situation."""
     return TABLES[record["question"]](record)
 
 
@@ -34,41 +36,78 @@ def seconds(value: float) -> str:
     return f"{value:.2f} s" if abs(value) >= 1 else f"{1000 * value:.1f} ms"
 
 
-def _rotations(record: dict[str, Any]) -> list[Table]:
-    def cells(part: dict[str, Any]) -> list[str]:
-        return [
-            seconds(part["seconds"]["matrix_exp"]["median"]),
-            *(
-                f"{part['speedup'][name]['median']:.1f} x {100 * part['share_of_limit'][name]['median']:4.0f} %"
-                for name in ("exp_skew", "layer")
-            ),
-        ]
+def with_quartiles(found: dict[str, Any], *, digits: int = 2, scale: float = 1.0) -> str:
+    """Return a median with its quartiles, as a record holds them.
 
-    header = ["case", "forward: matrix_exp", "exp_skew", "layer", "forward + backward: matrix_exp", "exp_skew", "layer"]
-    rows = [[row["case"], *cells(row["forward"]), *cells(row["forward_backward"])] for row in record["rows"]]
-    legend = [
-        "x: times as fast as torch.matrix_exp. %: of the limit, which is the bare matrix products of exp_skew.",
-        "exp_skew: of the same matrices. layer: from positions and generators; where positions are multiples of",
-        "others it needs fewer products, and may go beyond the limit.",
+    Example:
+        >>> with_quartiles({"median": 1.07, "quartiles": [0.947, 1.116]})
+        '1.07 [0.95-1.12]'
+    """
+    low, median, high = (scale * value for value in (found["quartiles"][0], found["median"], found["quartiles"][1]))
+    return f"{median:.{digits}f} [{low:.{digits}f}-{high:.{digits}f}]"
+
+
+def _rule(record: dict[str, Any]) -> list[str]:
+    """Say how to read a table of times; the rule is the same for all of them."""
+    rounds = sorted({row.get("rounds", record["rounds"]) for row in record["rows"]})
+    spread = f"median [quartiles] over {' or '.join(map(str, rounds))} rounds"
+    return [
+        f"Ratios are taken within a round, in which all contestants take turns: {spread}.",
+        "Times are given for the baseline only: a median of times mixes slow and fast rounds and can contradict the",
+        "ratios. The JSON file has all of them.",
     ]
-    return [Table("What does the exponential cost?", header, rows, legend)]
+
+
+def _rotations(record: dict[str, Any]) -> list[Table]:
+    header = ["case", "matrix_exp", "exp_skew, times as fast", "% of limit", "layer, times as fast", "% of limit"]
+    passes = {"forward": "forward pass", "forward_backward": "forward and backward pass"}
+    tables = []
+    for part, name in passes.items():
+        rows = [
+            [
+                row["case"],
+                seconds(row[part]["seconds"]["matrix_exp"]["median"]),
+                *(
+                    text
+                    for own in ("exp_skew", "layer")
+                    for text in (
+                        with_quartiles(row[part]["speedup"][own], digits=1),
+                        with_quartiles(row[part]["share_of_limit"][own], digits=0, scale=100),
+                    )
+                ),
+            ]
+            for row in record["rows"]
+        ]
+        tables.append(Table(f"What does the exponential cost? The {name}", header, rows, []))
+    legend = [
+        "Times as fast: as torch.matrix_exp. Limit: the bare matrix products of exp_skew.",
+        "exp_skew: of the same matrices. layer: from positions and generators; where positions are multiples of",
+        "each other it needs fewer products, and may exceed the limit.",
+    ]
+    return [tables[0], tables[1]._replace(legend=legend + _rule(record))]
 
 
 def _step(record: dict[str, Any]) -> list[Table]:
-    def cells(part: dict[str, Any]) -> list[str]:
-        return [seconds(part["seconds"]["median"]), f"{part['ratio']['median']:.3f}"]
+    def cell(row: dict[str, Any], part: str) -> str:
+        if row["model"] == BASELINE:
+            return f"1 = {seconds(row[part]['seconds']['median'])}"
+        return with_quartiles(row[part]["ratio"])
 
-    header = ["model", "train step", "to absolute", "inference", "to absolute"]
+    header = ["model", "train step, to absolute", "inference, to absolute"]
     tables = [
         Table(
             f"What does a position encoding cost ViT-S? {situation}",
             header,
-            [[row["model"], *cells(row["train"]), *cells(row["inference"])] for row in rows],
+            [[row["model"], cell(row, "train"), cell(row, "inference")] for row in rows],
             [],
         )
         for situation, rows in group_rows(record["rows"], "situation").items()
     ]
-    legend = ["Train step: forward, loss, backward. Inference: rotations are kept from the call before."]
+    legend = [
+        "Train step: forward, loss, backward. Inference: rotations are cached from the previous call.",
+        *_rule(record),
+        "none does less than absolute, so what it takes above 1 is noise: differences of that size mean nothing.",
+    ]
     return [*tables[:-1], tables[-1]._replace(legend=legend + record["notes"])]
 
 
@@ -76,23 +115,20 @@ def _memory(record: dict[str, Any]) -> list[Table]:
     def gigabytes(value: dict[str, Any]) -> str:
         return f"{value['median'] / 2**30:.2f} GB"
 
-    return [
+    def ratio(row: dict[str, Any]) -> str:
+        return f"{row['ratio']['median']:.2f}" if row["rounds"] == 1 else with_quartiles(row["ratio"])
+
+    tables = [
         Table(
             f"How much memory does a train step need? {situation}",
             ["model", "before", "peak", "to absolute"],
-            [
-                [
-                    row["model"],
-                    gigabytes(row["before_bytes"]),
-                    gigabytes(row["peak_bytes"]),
-                    f"{row['ratio']['median']:.3f}",
-                ]
-                for row in rows
-            ],
+            [[row["model"], gigabytes(row["before_bytes"]), gigabytes(row["peak_bytes"]), ratio(row)] for row in rows],
             [],
         )
         for situation, rows in group_rows(record["rows"], "situation").items()
     ]
+    legend = ["Each in a fresh process. To absolute: the ratio of the peaks."]
+    return [*tables[:-1], tables[-1]._replace(legend=legend)]
 
 
 def _scaling(record: dict[str, Any]) -> list[Table]:
@@ -101,33 +137,28 @@ def _scaling(record: dict[str, Any]) -> list[Table]:
             row["varied"],
             str(row["value"]),
             seconds(row["absolute_seconds"]["median"]),
-            seconds(row["liere_seconds"]["median"]),
-            f"{row['ratio']['median']:.3f}",
-            seconds(row["excess_seconds"]["median"]),
+            with_quartiles(row["ratio"]),
         ]
         for row in record["rows"]
     ]
-    header = ["varied", "value", "absolute", "LieRE", "ratio", "difference"]
-    legend = ["A train step of a transformer of 2 layers of ViT-S."]
+    header = ["varied", "value", "absolute", "LieRE, to absolute"]
+    legend = ["A train step of a transformer of 2 layers of ViT-S.", *_rule(record)]
     return [Table("How does the cost of LieRE grow?", header, rows, legend)]
 
 
 def _loading(record: dict[str, Any]) -> list[Table]:
+    first, *others = record["rows"]
     rows = [
-        [
-            row["case"],
-            seconds(row["seconds"]["median"]),
-            f"{row['images_a_second']:,.0f}",
-            f"{row['ratio']['median']:.3f}",
-        ]
-        for row in record["rows"]
+        [first["case"], f"1 = {seconds(first['seconds']['median'])}"],
+        *([row["case"], with_quartiles(row["ratio"], digits=3)] for row in others),
     ]
-    header = ["case", "a batch", "images a second", "to the train step"]
+    header = ["case", "a batch, to the train step"]
     legend = [
         *record["notes"],
         "To the train step: what loading adds to a step without workers. Below 1, one worker hides it.",
+        *_rule(record),
     ]
-    return [Table("Is it the data that training waits for?", header, rows, legend)]
+    return [Table("Does training wait for data?", header, rows, legend)]
 
 
 TABLES: dict[str, Callable[[dict[str, Any]], list[Table]]] = {

@@ -24,7 +24,8 @@ __all__ = ["HELP", "add_arguments", "run"]
 HELP = "make a table or figure of the paper, with the paper's numbers beside ours"
 SCALES = ("small", "paper")
 A_WEEK = 1e17  # operations: on a few cores
-GPU_SPEED = 1e14  # operations a second, for the cost in days of a GPU
+GPU_SPEED = 1e14  # operations per second, for the cost in days of a GPU
+NOT_COUNTED = "starting processes, loading data and testing come on top"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -115,25 +116,37 @@ def _list(data: Path | None) -> None:
     for line in table(["name", "in the paper", "small scale", "paper scale"], rows, left=4):
         say(line)
     say()
-    say("Cost: runs, floating-point operations, and time on the cores here or on a GPU of 100 T operations a second.")
-    say("Runs of the same recipe are shared by all tables. Make one with: liere reproduce NAME --scale small")
+    say(
+        "Kept: the runs are part of the project, so the table takes seconds; in parentheses, what training them took on"
+    )
+    say("one core of the machine that did. --own trains them again.")
+    say("To train: floating-point operations, and roughly the least time for this arithmetic, on the cores here (small")
+    say(f"scale) or on a GPU with 100 T operations per second (paper scale); {NOT_COUNTED}.")
+    say("Tables share runs of the same recipe. Make one with: liere reproduce NAME --scale small")
 
 
 def _cost(entry: Entry, scale: str, data: Path | None) -> str:
-    from liere.reproduce.plan import unique_runs
-    from liere.reproduce.reproduce import prepare
+    """Say what a table costs: nothing but seconds where its runs are kept, or else their training."""
+    from liere.reproduce.reproduce import committed_runs, prepare
     from liere.training.cost import duration, estimate_seconds, scaled
 
     if not entry.experiment:
         return "no runs"
-    runs = list(unique_runs(prepare(entry, scale, {}, places=[Path()], data=data).wanted))
+    kept = committed_runs(scale)
+    reproduction = prepare(entry, scale, {}, places=[Path(), *([kept] if kept else [])], data=data)
+    missing, runs = reproduction.missing(), reproduction.runs()
+    if not missing:
+        results = [run.result() for run in reproduction.results().unique_runs()]
+        core_seconds = sum(result["seconds"] * result["machine"].get("threads", 1) for result in results)
+        return f"{len(runs)} runs, kept (training: {duration(core_seconds)} of a core)"
+    count = f"{len(runs)} runs to train" if len(missing) == len(runs) else f"{len(runs)} runs, {len(missing)} to train"
     try:
-        operations = sum(run.operations for run in runs)
+        operations = sum(run.operations for run in missing)
     except (OSError, ValueError):  # of arrays that are not there, or other ones
-        missing = {str(run.config.data.path) for run in runs if not run.config.data.is_known_by_heart}
-        return f"{len(runs)} runs; cost unknown without {', '.join(sorted(missing))}"
+        files = {str(run.config.data.path) for run in missing if not run.config.data.is_known_by_heart}
+        return f"{count}; cost unknown without {', '.join(sorted(files))}"
     seconds = estimate_seconds(operations) if scale == "small" else operations / GPU_SPEED
-    return f"{len(runs)} runs, {scaled(operations)}, {duration(seconds)}"
+    return f"{count}: {scaled(operations)}, {duration(seconds)}"
 
 
 def _reproduce(entry: Entry, args: argparse.Namespace, fields: dict[str, str]) -> None:
@@ -168,7 +181,8 @@ def _reproduce(entry: Entry, args: argparse.Namespace, fields: dict[str, str]) -
         say(f"{entry.name}: needs no runs")
         return
     prepare_folder(folder, "--out")
-    _show(entry, reproduction, folder, args)
+    if not failures or (reproduction and reproduction.results().runs):
+        _show(entry, reproduction, folder, args)
     if failures:
         raise RuntimeError(f"{len(failures)} runs failed, and are not in the table: {'; '.join(failures)}")
 
@@ -211,29 +225,28 @@ def _run_missing(reproduction: Reproduction, jobs: int | None) -> list[str]:
 
 
 def _say_missing(reproduction: Reproduction) -> int:
-    from liere.reproduce.plan import unique_runs
     from liere.training.cost import duration, estimate_seconds, scaled
 
-    missing, total = reproduction.missing(), len(list(unique_runs(reproduction.wanted)))
+    missing, total = reproduction.missing(), len(reproduction.runs())
     say(f"{reproduction.entry.name}: {total - len(missing)} of {total} runs are finished")
     untrained = [run for run in missing if not (run.folder / "result.json").exists()]
     if len(untrained) < len(missing):
         say(f"{reproduction.entry.name}: {len(missing) - len(untrained)} are trained, and have to be tested")
     if untrained and all(run.config.data.is_known_by_heart or run.config.data.path.exists() for run in untrained):
         operations = sum(run.operations for run in untrained)
-        hint = f"about {duration(estimate_seconds(operations))} on the cores of this machine"
+        hint = f"at least about {duration(estimate_seconds(operations))} on the cores of this machine"
         if operations > A_WEEK:
-            hint = f"about {duration(operations / GPU_SPEED)} of a GPU of 100 T operations a second"
-        say(f"{reproduction.entry.name}: {len(untrained)} to train, {scaled(operations)} operations, {hint}")
+            hint = f"at least about {duration(operations / GPU_SPEED)} on a GPU with 100 T operations per second"
+        work = f"{scaled(operations)} operations, {hint} for this arithmetic alone; {NOT_COUNTED}"
+        say(f"{reproduction.entry.name}: {len(untrained)} to train, {work}")
     return len(missing)
 
 
 def _write_configs(reproduction: Reproduction, folder: Path) -> None:
     from liere.files import prepare_folder, write_atomically
-    from liere.reproduce.plan import unique_runs
 
     prepare_folder(folder, "--configs")
-    runs = list(unique_runs(reproduction.wanted))
+    runs = reproduction.runs()
     for planned in runs:
         write_atomically(folder / f"{planned.folder.name}.yaml", planned.config.to_yaml())
     say(f"wrote {len(runs)} configurations to {folder}: train one with liere train --config FILE")

@@ -91,7 +91,8 @@ def _check(config: RunConfig, folder: Path) -> Cost:
     cost = estimate_cost(config, build_model(config))
     examples = config.training.steps * config.training.batch_size
     say(f"{folder.name}: {config.model.encoding}, {examples:,} examples in {config.training.steps:,} steps")
-    say(f"{folder.name}: {cost}")
+    counted = " for this arithmetic; start-up, data loading and checkpoints come on top"
+    say(f"{folder.name}: {cost}{'' if cost.seconds is None else counted}")
     return cost
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from liere.comparison.plan import parse_encoding
 from liere.errors import suggest
 from liere.reproduce.experiment import Experiment
 from liere.reproduce.outcome import Outcome
@@ -40,6 +41,28 @@ def _first_seed(experiment: Experiment) -> Experiment:
     return experiment.model_copy(update={"seeds": experiment.seeds[:1], "vary": {"": {}}})
 
 
+def _takes_any(encodings: Sequence[str]) -> str:
+    return ""
+
+
+def _takes_none(encodings: Sequence[str]) -> str:
+    return "it compares RoPE-Mixed with LieRE₈, and nothing else: leave --encodings out"
+
+
+def _takes_a_baseline(encodings: Sequence[str]) -> str:
+    if any(parse_encoding(encoding)[0] == "absolute" for encoding in encodings):
+        return ""
+    return "it measures against absolute positions: add absolute, or absolute:init_std=1 for the published start"
+
+
+def _takes_blocks(encodings: Sequence[str]) -> str:
+    names = {encoding: parse_encoding(encoding)[0] for encoding in encodings}
+    others = [encoding for encoding, name in names.items() if name != "rope_mixed" and not name.startswith("liere")]
+    if not others:
+        return ""
+    return f"it is about block sizes, which only rope_mixed and liere have: leave out {' '.join(others)}"
+
+
 @dataclass(frozen=True)
 class Entry:
     """A table or figure of the paper.
@@ -51,7 +74,7 @@ class Entry:
         build: Makes it of the results; without any where it needs no runs.
         needs_weights: Whether the weights of the runs are needed, not only their predictions.
         narrow: Leaves out what it does not need of the experiment.
-        has_own_encodings: Whether it is about certain encodings.
+        refuse: Says why it cannot be made of these encodings; `""` where it can.
     """
 
     name: str
@@ -60,7 +83,7 @@ class Entry:
     build: Callable[..., Outcome]
     needs_weights: bool = False
     narrow: Callable[[Experiment], Experiment] = _all
-    has_own_encodings: bool = False
+    refuse: Callable[[Sequence[str]], str] = _takes_any
 
 
 CATALOGUE = {
@@ -74,12 +97,12 @@ CATALOGUE = {
             "main",
             build_significance,
             narrow=_two_encodings,
-            has_own_encodings=True,
+            refuse=_takes_none,
         ),
         Entry("size", "Table 6 and Figure 8: model sizes", "size", build_size),
         Entry("fraction", "Figure 4: share of the training examples", "fraction", build_fraction),
         Entry("spatial", "Table 3: the spatial reasoning task", "spatial", build_spatial),
-        Entry("block", "Table 10 and Figure 6: block sizes", "block", build_block),
+        Entry("block", "Table 10 and Figure 6: block sizes", "block", build_block, refuse=_takes_blocks),
         Entry("sharing", "Table 4: generators shared over heads and layers", "sharing", build_sharing),
         Entry("init", "Table 7: initialisation, paired z-test", "init", build_init),
         Entry("pooling", "appendix: mean pooling", "pooling", build_pooling),
@@ -89,7 +112,12 @@ CATALOGUE = {
         ),
         Entry("flops", "Table 8: operations of a forward pass", "", build_flops),
         Entry(
-            "compute", "Figure 9: compute to reach absolute's accuracy", "main", build_compute, narrow=_first_data_set
+            "compute",
+            "Figure 9: compute to reach absolute's accuracy",
+            "main",
+            build_compute,
+            narrow=_first_data_set,
+            refuse=_takes_a_baseline,
         ),
         Entry(
             "attention",

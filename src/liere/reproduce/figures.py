@@ -22,7 +22,7 @@ def draw_columns(
 ) -> Drawing:
     """Draw a number with its interval for each encoding at each column, a line an encoding."""
     lines = {
-        label(encoding): [
+        line_name(encoding): [
             (place, value) for place, column in enumerate(columns) if (value := ours(encoding, column)) is not None
         ]
         for encoding in encodings
@@ -57,7 +57,7 @@ def draw_curves(title: str, below: str, curves: Mapping[str, Sequence[tuple[floa
         ends = {}
         for encoding, points in curves.items():
             x, y = zip(*points, strict=True)
-            name = label(encoding)
+            name = line_name(encoding)
             ax.plot(x, y, color=colours[name], lw=1.4, marker="o" if len(x) == 1 else "", ms=4)
             ends[name] = points[-1]
         label_ends(ax, ends, colours)
@@ -66,14 +66,24 @@ def draw_curves(title: str, below: str, curves: Mapping[str, Sequence[tuple[floa
 
 
 def encoding_colours(encodings: Sequence[str]) -> dict[str, str]:
-    """Return a colour for each encoding, by its label."""
+    """Return a colour for each encoding, by the name of its line."""
     spare, taken = cycle(SPARE_COLOURS), set[str]()
     colours = {}
     for encoding in encodings:
         own = COLOURS.get(parse_encoding(encoding)[0])
-        colours[label(encoding)] = colour = own if own and own not in taken else next(spare)
+        colours[line_name(encoding)] = colour = own if own and own not in taken else next(spare)
         taken.add(colour)
     return colours
+
+
+def line_name(encoding: str) -> str:
+    """Return an encoding's name at the end of its line, where there is little room: its options are what counts.
+
+    Example:
+        >>> line_name("liere"), line_name("liere:init_scale=2.2214")
+        ('LieRE (dense)', 'LieRE, init 2.2214')
+    """
+    return label(encoding).replace(" (dense),", ",")
 
 
 def _draw(title: str, below: str, plot: Callable[[Any], None], alt: str) -> Drawing:

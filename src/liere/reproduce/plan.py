@@ -7,9 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 import yaml
 
 from liere.comparison.plan import PlannedRun, file_name, parse_encoding
+from liere.encodings import TransformerShape, create_encoding
+from liere.presets import ViTSize, resolve_size
 from liere.reproduce.experiment import Experiment, experiments_folder
 from liere.training.config import RunConfig
 from liere.training.config_file import parse_config, read_config
@@ -94,6 +97,7 @@ def plan_runs(
                     config = parse_config(content, words, source=column.recipe)
                     words |= config.model.fields_without_coordinates()
                     config = parse_config(content, words, source=column.recipe)
+                    _check_encoding(config)
                     key = Key(label, variant, encoding)
                     base = _planned(experiment, label, encoding, config, folder, smoke)
                     wanted.append(Wanted(key, seed, base))
@@ -136,6 +140,16 @@ def _check_overrides(experiment: Experiment, contents: dict[str, dict[str, Any]]
             raise ValueError("--data.root is of one data set, and here are several: use --data, or --only")
         if not any(_has_field(content, name) for content in contents.values()):
             raise ValueError(f"--{name} is of none of these data sets ({', '.join(contents)}): leave it out")
+
+
+def _check_encoding(config: RunConfig) -> None:
+    """Raise if there is no such encoding, or it does not have these options; the data need not be there for it."""
+    model = config.model
+    size = resolve_size(model.size, model.model_dump(include=set(ViTSize._fields)))
+    axes = 2 if isinstance(model.patch_size, int) else len(model.patch_size)
+    shape = TransformerShape(grid=(2,) * axes, dim=size.dim, num_heads=size.heads, depth=1)
+    with torch.random.fork_rng(devices=[]):
+        create_encoding(model.encoding, shape, **model.options)
 
 
 def _planned(

@@ -35,6 +35,10 @@ class Reproduction:
     wanted: list[Wanted]
     places: tuple[Path, ...]
 
+    def runs(self) -> list[PlannedRun]:
+        """Return all runs, each once, those that others start from first."""
+        return list(unique_runs(self.wanted))
+
     def locate(self, planned: PlannedRun) -> Path | None:
         """Return the folder of a finished run, tested as asked; None if it is not there."""
         for place in self.places:
@@ -45,7 +49,7 @@ class Reproduction:
 
     def missing(self) -> list[PlannedRun]:
         """Return the runs that are still to be made, those that others start from first."""
-        runs = list(unique_runs(self.wanted))
+        runs = self.runs()
         missing = {run.folder: run for run in runs if self.locate(run) is None}
         sources = {run.config.training.start_from for run in missing.values()}
         for run in runs:
@@ -155,20 +159,29 @@ def prepare(
             )
     if only:
         experiment = experiment.model_copy(update={"data": {name: experiment.data[name] for name in only}})
-    if encodings and entry.has_own_encodings:
-        raise ValueError(f"--encodings cannot be chosen for {entry.name}, which is about two of them: leave it out")
+    if encodings and (reason := entry.refuse(encodings)):
+        raise ValueError(f"{entry.name} cannot be made with --encodings {' '.join(encodings)}: {reason}")
     experiment = _with_choice(entry.narrow(experiment), seeds, encodings)
     wanted = plan_runs(experiment, overrides, places[0], data=data, smoke=smoke)
     return Reproduction(entry, experiment, wanted, tuple(places))
 
 
 def _with_choice(experiment: Experiment, seeds: Sequence[int], encodings: Sequence[str]) -> Experiment:
+    """Take other seeds and encodings, each once; what is varied for some encodings only stays limited to these."""
     columns = dict(experiment.data)
     changes: dict[str, object] = {}
-    for name, chosen in (("seeds", list(seeds)), ("encodings", list(encodings))):
+    for name, chosen in (("seeds", list(dict.fromkeys(seeds))), ("encodings", list(dict.fromkeys(encodings)))):
         if chosen:
             changes[name] = chosen
             columns = {label: column.model_copy(update={name: None}) for label, column in columns.items()}
+    if encodings:
+        changes["vary"] = {
+            variant: fields | {"encodings": [name for name in fields["encodings"] if name in encodings]}
+            if "encodings" in fields
+            else fields
+            for variant, fields in experiment.vary.items()
+            if "encodings" not in fields or not set(fields["encodings"]).isdisjoint(encodings)
+        }
     return experiment.model_copy(update=changes | {"data": columns})
 
 

@@ -127,8 +127,12 @@ class Results:
         return statistics.fmean(run.result()["seconds"] for run in self.runs[key])
 
     def all_runs(self) -> Sequence[Run]:
-        """Return every run."""
+        """Return every run, as often as the table has it."""
         return [run for runs in self.runs.values() for run in runs]
+
+    def unique_runs(self) -> Sequence[Run]:
+        """Return every run once."""
+        return list({run.folder: run for run in self.all_runs()}.values())
 
 
 def _read(run: Run, condition: Condition) -> Predictions | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from liere.comparison.plan import parse_encoding
 from liere.evaluation.compute_saving import compute_savings, mean_curve
 from liere.evaluation.paper_numbers import COMPUTE_RATIO
 from liere.evaluation.report.cells import Cell, Column, Table
 from liere.reproduce.figures import draw_curves
-from liere.reproduce.names import label
+from liere.reproduce.names import label, paper_row
 from liere.reproduce.outcome import NOTHING, Claim, Outcome
 from liere.reproduce.plan import Key
 from liere.reproduce.results import Results
@@ -14,18 +15,23 @@ from liere.training.cost import forward_operations, scaled
 
 __all__ = ["build_compute"]
 
-BASELINES = ("absolute:init_std=1", "absolute")
-
 
 def build_compute(results: Results) -> Outcome:
-    """Table and figure of learning curves, on the first data set."""
+    """Table and figure of learning curves, on the first data set; one table for each start of absolute positions.
+
+    Raises:
+        RuntimeError: If absolute positions were not run, or their runs failed.
+    """
     data = results.data[0]
     encodings = [name for name in results.experiment.encodings if Key(data, "", name) in results.runs]
     keys = {name: Key(data, "", name) for name in encodings}
+    baselines = [name for name in encodings if parse_encoding(name)[0] == "absolute"]
+    if not baselines:
+        raise RuntimeError("there is no finished run of absolute positions to measure against")
     curves = {name: [run.curve() for run in results.runs[key]] for name, key in keys.items()}
     cost = {name: forward_operations(results.runs[key][0].config) for name, key in keys.items()}
     tables, claims, numbers = [], [], {}
-    for baseline in (name for name in BASELINES if name in encodings):
+    for baseline in baselines:
         savings = compute_savings(curves, cost, baseline)
         rows, whole = [], dict[str, float | None]()
         budget = max(point["examples"] for point in mean_curve(curves[baseline])) * cost[baseline]
@@ -39,7 +45,7 @@ def build_compute(results: Results) -> Outcome:
                     Cell(f"{saving.fewer_examples:.2f}") if reached else NOTHING,
                     Cell(f"{saving.fewer_operations:.2f}") if reached else NOTHING,
                     Cell(f"{whole[name]:.2f}") if reached else NOTHING,
-                    Cell(f"{COMPUTE_RATIO}") if name == "liere8" and baseline == BASELINES[0] else NOTHING,
+                    Cell(f"{COMPUTE_RATIO}") if name == "liere8" and paper_row(baseline, encodings) else NOTHING,
                 ]
             )
         target = next(iter(savings.values())).target

@@ -1,0 +1,42 @@
+"""What tables show of a record: ratios with their spread, and no times that contradict them."""
+
+from __future__ import annotations
+
+import re
+
+from liere.bench.race import Race
+from liere.bench.tables import make_tables
+
+# A machine that slows down between rounds: visionllama is faster in two of three rounds, but its median is slower.
+TIMES = {"absolute": [1.0, 2.0, 2.1], "visionllama": [0.9, 2.2, 2.09], "none": [1.0, 1.0, 2.1]}
+
+
+def step_record() -> dict:
+    race = Race("absolute", TIMES)
+    rows = [
+        {"situation": "tiny", "model": name, "rounds": 3}
+        | {
+            part: {"seconds": race.times(name).as_dict(), "ratio": race.ratio(name).as_dict()}
+            for part in ("train", "inference")
+        }
+        for name in TIMES
+    ]
+    return {"question": "step", "rounds": 3, "notes": [], "rows": rows}
+
+
+def test_times_are_those_of_the_baseline_and_ratios_have_quartiles():
+    (table,) = make_tables(step_record())
+    rows = {row[0]: row[1:] for row in table.rows}
+    assert rows["absolute"] == ["1 = 2.00 s"] * 2
+    assert rows["visionllama"] == ["1.00 [0.95-1.05]"] * 2
+    assert rows["none"] == ["1.00 [0.75-1.00]"] * 2
+    others = " ".join(cell for name in ("visionllama", "none") for cell in rows[name])
+    assert not re.search(r"\d m?s\b", others)
+
+
+def test_the_rule_stands_below_the_table():
+    (table,) = make_tables(step_record())
+    legend = " ".join(table.legend)
+    assert "Ratios are taken within a round" in legend
+    assert "median [quartiles] over 3 rounds" in legend
+    assert "Times are given for the baseline only" in legend
