@@ -69,7 +69,26 @@ def _step(record: dict[str, Any]) -> list[Table]:
         for situation, rows in group_rows(record["rows"], "situation").items()
     ]
     legend = ["Train step: forward, loss, backward. Inference: rotations are kept from the call before."]
-    return [*tables[:-1], tables[-1]._replace(legend=legend + record["notes"])]
+    return [*tables[:-1], tables[-1]._replace(legend=legend + record["notes"]), *_placement(record)]
+
+
+def _placement(record: dict[str, Any]) -> list[Table]:
+    rows = [row for row in record["rows"] if row.get("placement")]
+    if not rows:
+        return []
+    header = ["situation", "model", "train step", "to absolute", "to the same without"]
+    cells = [
+        [
+            row["situation"],
+            row["placement"]["of"],
+            seconds(row["train"]["seconds"]["median"]),
+            f"{row['train']['ratio']['median']:.3f}",
+            f"{row['placement']['ratio']['median']:.3f}",
+        ]
+        for row in rows
+    ]
+    legend = [f"position_shift={rows[0]['placement']['shift']}, one draw per step. Inference is not placed."]
+    return [Table("What does random placement cost a train step?", header, cells, legend)]
 
 
 def _memory(record: dict[str, Any]) -> list[Table]:

@@ -114,7 +114,7 @@ def _make_lines(ray: Tensor, multiple: Tensor) -> Lines | None:
 
 def _any_doubled(points: Tensor, eps: float) -> bool:
     """Return whether twice some point may be another one, up to rounding: on each axis there is such a coordinate."""
-    possible = (points != 0).any(-1)
+    possible = (points != 0).any(-1) & points.isfinite().all(-1)
     for column in points.unbind(-1):
         values = column.sort().values
         doubled = 2 * column
