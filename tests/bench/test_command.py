@@ -57,7 +57,14 @@ def test_all_questions_write_records_and_pictures(tiny, capsys, tmp_path):
         assert record["rows"]
         assert (folder / f"bench_{question}.png").read_bytes().startswith(b"\x89PNG")
         assert f"wrote {folder / f'bench_{question}.json'}" in printed.out
-    for shown in ("tiny case", "rope_mixed", "tiny memory", "batch size", "timm is not installed"):
+    for shown in (
+        "tiny case",
+        "rope_mixed",
+        "What does random placement cost",
+        "tiny memory",
+        "batch size",
+        "timm is not installed",
+    ):
         assert shown in printed.out
     assert printed.out.count("quick: not to be quoted") == 5
     assert "tiny case, forward + backward\n" in printed.err
