@@ -66,7 +66,7 @@ def test_all_questions_write_records_and_pictures(tiny, capsys, tmp_path):
         "timm is not installed",
     ):
         assert shown in printed.out
-    assert printed.out.count("quick: not to be quoted") == 5
+    assert printed.out.count("quick: not to be quoted") == 6  # the tables, of which step has two
     assert "tiny case, forward + backward\n" in printed.err
 
 

@@ -109,8 +109,9 @@ def test_the_draws_of_a_placed_step_are_those_of_its_positions(monkeypatch):
     call = step._with_draws(lambda: model(images))
     for _ in step.PLACEMENT_SEEDS:
         call()
-    offsets = torch.stack([positions[0] for positions in moved]) * 7  # in steps, 0 to 12
-    assert all(len(axis.unique()) == 7 for axis in offsets.T)
+    drawn = [torch.rand(2, generator=torch.Generator().manual_seed(seed)) for seed in step.PLACEMENT_SEEDS]
+    steps = [(7 * positions[0]).round() for positions in moved]  # 0 to 12
+    assert torch.equal(torch.stack(steps), (13 * torch.stack(drawn)).floor())
 
 
 def test_step_says_that_timm_is_missing(monkeypatch):
