@@ -57,9 +57,16 @@ def test_all_questions_write_records_and_pictures(tiny, capsys, tmp_path):
         assert record["rows"]
         assert (folder / f"bench_{question}.png").read_bytes().startswith(b"\x89PNG")
         assert f"wrote {folder / f'bench_{question}.json'}" in printed.out
-    for shown in ("tiny case", "rope_mixed", "tiny memory", "batch size", "timm is not installed"):
+    for shown in (
+        "tiny case",
+        "rope_mixed",
+        "What does random placement cost",
+        "tiny memory",
+        "batch size",
+        "timm is not installed",
+    ):
         assert shown in printed.out
-    assert printed.out.count("quick: not to be quoted") == 6  # the exponential has two tables
+    assert printed.out.count("quick: not to be quoted") == 7  # the exponential and the step have two tables each
     assert "tiny case, forward + backward\n" in printed.err
 
 

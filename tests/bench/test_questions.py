@@ -10,6 +10,7 @@ import torch
 
 from liere.bench import loading, memory, rotations, scaling, step
 from liere.bench.memory_probe import Load, peak_memory, probe
+from liere.bench.race import Race
 from liere.bench.record import Settings
 from liere.rotations import exp_products
 
@@ -64,13 +65,53 @@ def test_step(monkeypatch):
     monkeypatch.setattr(step, "SITUATIONS", [step.Situation(8, 4, 2, depth=1)])
     answer = step.measure(Settings(rounds=1))
     has_timm = importlib.util.find_spec("timm") is not None
-    assert [row["model"] for row in answer.rows[: len(step.ENCODINGS)]] == list(step.ENCODINGS)
-    assert len(answer.rows) == len(step.ENCODINGS) + 2 * has_timm
+    placed = [f"{encoding} placed" for encoding in step.PLACED]
+    own = [*step.ENCODINGS, *placed]
+    assert [row["model"] for row in answer.rows[: len(own)]] == own
+    assert len(answer.rows) == len(own) + 2 * has_timm
+    assert [row["model"] for row in answer.rows if row["placement"]] == placed
+    for row in answer.rows:
+        if row["placement"]:
+            assert row["placement"]["shift"] == 1.75
+            assert f"{row['placement']['of']} placed" == row["model"]
+            assert is_spread(row["placement"]["ratio"])
     for part in ("train", "inference"):
         assert all(is_spread(row[part]["ratio"]) for row in answer.rows)
         assert answer.rows[0][part]["ratio"]["median"] == 1
     parameters = {row["model"]: row["parameters"] for row in answer.rows}
     assert parameters.get("timm absolute", parameters["absolute"]) == parameters["absolute"]
+
+
+def test_a_placed_step_is_compared_with_the_same_encoding():
+    result = Race("absolute", {"absolute": [1.0, 1.0], "liere8": [2.0, 4.0], "liere8 placed": [3.0, 6.0]})
+    assert step._placement(result, "liere8 placed", "liere8")["ratio"]["median"] == 1.5
+    assert step._placement(result, "liere8", None) is None
+
+
+def test_seven_rounds_of_placed_steps_cover_the_range_of_offsets():
+    drawn = []
+    call = step._with_draws(lambda: drawn.append((7 * torch.rand(2)).long().tolist()))
+    before = torch.get_rng_state()
+    for _ in range(8):  # and one to warm up
+        call()
+    assert torch.equal(torch.get_rng_state(), before)
+    assert drawn[0] == drawn[7]
+    assert [sorted(axis) for axis in zip(*drawn[1:], strict=True)] == [list(range(7))] * 2
+
+
+def test_the_draws_of_a_placed_step_are_those_of_its_positions(monkeypatch):
+    """The offset is the first that a forward pass draws."""
+    situation = step.Situation(32, 4, 1, depth=1)
+    model = step._own_model("liere8", situation, position_shift=step.SHIFT).train()
+    moved = []
+    monkeypatch.setattr(model.encoding, "embed", lambda tokens, positions, grid: moved.append(positions) or tokens)
+    images, _ = step.random_batch(1, 32, num_classes=2)
+    call = step._with_draws(lambda: model(images))
+    for _ in step.PLACEMENT_SEEDS:
+        call()
+    drawn = [torch.rand(2, generator=torch.Generator().manual_seed(seed)) for seed in step.PLACEMENT_SEEDS]
+    steps = [(7 * positions[0]).round() for positions in moved]  # 0 to 12
+    assert torch.equal(torch.stack(steps), (13 * torch.stack(drawn)).floor())
 
 
 def test_step_says_that_timm_is_missing(monkeypatch):

@@ -97,3 +97,9 @@ def test_a_race_is_watched_from_the_warm_up_to_the_last_round():
 def test_bad_arguments(contestants, rounds, message):
     with pytest.raises(ValueError, match=message):
         race(contestants, rounds)
+
+
+def test_contestants_can_be_compared_with_any_other():
+    result = Race("a", {"a": [1.0, 1.0], "b": [2.0, 4.0], "c": [3.0, 6.0]})
+    assert result.ratio("c").median == 4.5
+    assert result.ratio("c", to="b").median == 1.5

@@ -64,6 +64,46 @@ def test_layers_no_worse_than_torchs(size, scale):
     assert mine <= max(1.5 * theirs, TWO_EPS)
 
 
+def placed_layer(offset, size, scale):
+    """Positions of a grid that is moved by whole steps, up to 1.75 times its extent, and generators."""
+    positions = grid_positions((14, 14)) + torch.tensor(offset) * torch.tensor(1 / 13)
+    A = scale * torch.rand(1, 2, 1, 1, size, size, generator=torch.Generator().manual_seed(size)).triu(1)
+    return positions, A - A.mT
+
+
+OFFSETS = [(3, 1), (11, 11), (22, 17)]
+
+
+@pytest.mark.parametrize("size", [8, 16, 64])
+@pytest.mark.parametrize("scale", [0.01, 1.0, 6.28, 60.0])
+@pytest.mark.parametrize("offset", OFFSETS)
+def test_placed_layers_no_worse_than_torchs(size, scale, offset):
+    positions, A = placed_layer(offset, size, scale)
+    (R,) = position_rotations(positions, A)
+    X = write_positions(positions, A[0])
+    exact = exp_by_eigenvectors(X)
+    mine, theirs = ((found.double() - exact).abs().max().item() for found in (R, torch.matrix_exp(X)))
+    assert mine <= max(1.5 * theirs, TWO_EPS)
+
+
+@pytest.mark.parametrize("size", [8, 16])
+@pytest.mark.parametrize("scale", [0.01, 1.0, 6.28, 60.0])
+@pytest.mark.parametrize("offset", OFFSETS)
+def test_gradients_of_placed_layers_no_worse_than_torchs(size, scale, offset):
+    positions, A = placed_layer(offset, size, scale)
+    G = torch.randn(1, 196, 1, size, size, generator=torch.Generator().manual_seed(1))
+    G = G / torch.linalg.matrix_norm(G)[..., None, None]
+
+    def plainly(A):
+        return torch.matrix_exp(write_positions(positions.to(A.dtype), A[0]))
+
+    exact = skew_gradient(plainly, A.double(), G.double())
+    mine = (skew_gradient(lambda A: next(position_rotations(positions, A)), A, G) - exact).abs().max().item()
+    theirs = (skew_gradient(plainly, A, G) - exact).abs().max().item()
+    # A sum over positions, whose rounding is that of as many terms of these sizes.
+    assert mine <= max(1.5 * theirs, TWO_EPS * positions.norm().item())
+
+
 @pytest.mark.parametrize("size", [4, 8, 12, 64])
 @pytest.mark.parametrize("norm", [*NORMS, 1e5])
 def test_fp64_to_twelve_digits(size, norm):

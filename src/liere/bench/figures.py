@@ -127,12 +127,15 @@ def _medians_and_errors(found: list[dict[str, Any]]) -> tuple[list[float], list[
 
 
 def _colour(model: str) -> str:
+    model = model.removesuffix(" placed")
     return COLOURS["liere"] if model.startswith("liere64") else COLOURS.get(model.removeprefix("timm "), MUTED)
 
 
 def _label(model: str) -> str:
     if model.startswith("timm "):
         return f"timm, {encoding_label(model.removeprefix('timm '))}"
+    if model.endswith(" placed"):
+        return f"{_label(model.removesuffix(' placed'))}, placed"
     return encoding_label(model).replace("liere64", "LieRE$_{64}$")
 
 

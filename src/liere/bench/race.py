@@ -65,9 +65,9 @@ class Race:
         """Return the seconds that a contestant takes."""
         return spread(self.seconds[name])
 
-    def ratio(self, name: str) -> Spread:
-        """Return how many times as long as the baseline a contestant takes, compared round by round."""
-        return self._compare(lambda own, base: own / base, name)
+    def ratio(self, name: str, to: str | None = None) -> Spread:
+        """Return how many times as long as the baseline, or another, a contestant takes, compared round by round."""
+        return self._compare(lambda own, base: own / base, name, to)
 
     def speedup(self, name: str) -> Spread:
         """Return how many times as fast as the baseline a contestant is, compared round by round."""
@@ -77,8 +77,9 @@ class Race:
         """Return how many seconds more than the baseline a contestant takes, compared round by round."""
         return self._compare(lambda own, base: own - base, name)
 
-    def _compare(self, how: Callable[[float, float], float], name: str) -> Spread:
-        return spread([how(*pair) for pair in zip(self.seconds[name], self.seconds[self.baseline], strict=True)])
+    def _compare(self, how: Callable[[float, float], float], name: str, to: str | None = None) -> Spread:
+        base = self.seconds[self.baseline if to is None else to]
+        return spread([how(*pair) for pair in zip(self.seconds[name], base, strict=True)])
 
 
 def watch_nothing(name: str, done: int, total: int) -> None:

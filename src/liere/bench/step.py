@@ -1,9 +1,16 @@
-"""What does a position encoding cost a model? A train step and inference of ViT-S with every encoding."""
+"""What does a position encoding cost a model? A train step and inference of ViT-S with every encoding.
+
+With random placement, a step of training also depends on the offset that was drawn: rotations far from the origin take
+more squarings, and a moved grid has fewer positions that are multiples of one another. So all models with placement go
+through the same fixed sequence of draws, one per step, which covers the range evenly; the median over the rounds is
+that of a typical draw. Each is compared with the same encoding without placement, in the same rounds.
+"""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +24,14 @@ from liere.bench.record import Answer, Settings
 from liere.integrations.torchvision_ops import repair_torchvision
 from liere.presets import create_model
 
-__all__ = ["ENCODINGS", "QUICK_SITUATIONS", "SITUATIONS", "Situation", "measure"]
+__all__ = ["ENCODINGS", "PLACED", "QUICK_SITUATIONS", "SITUATIONS", "Situation", "measure"]
 
 ENCODINGS = ("absolute", "none", "sincos", "visionllama", "rope_mixed", "liere8", "liere64")
+PLACED = ("rope_mixed", "liere8", "liere64")
+"""Encodings that are also timed with random placement."""
+SHIFT = 1.75
+# Seeds whose draws fall into each seventh of the range once, on both axes: seven rounds cover the range.
+PLACEMENT_SEEDS = (21, 60, 55, 19, 148, 6, 90)
 NUM_CLASSES = 100
 
 
@@ -64,6 +76,8 @@ def measure(settings: Settings) -> Answer:
 def _measure_situation(situation: Situation, has_timm: bool, rounds: int, settings: Settings) -> list[dict[str, Any]]:
     torch.manual_seed(0)
     models: dict[str, nn.Module] = {encoding: _own_model(encoding, situation) for encoding in ENCODINGS}
+    twins = {f"{encoding} placed": encoding for encoding in PLACED if encoding in models}
+    models |= {name: _own_model(encoding, situation, position_shift=SHIFT) for name, encoding in twins.items()}
     if has_timm:
         models |= _timm_models(situation)
     images, labels = random_batch(situation.batch_size, situation.image_size, num_classes=NUM_CLASSES)
@@ -71,7 +85,8 @@ def _measure_situation(situation: Situation, has_timm: bool, rounds: int, settin
     def run(what: str, contestants: dict[str, Callable[[], Any]]) -> Race:
         return race(contestants, rounds, name=f"{situation.name}, {what}", watch=settings.watch)
 
-    train = run("train step", {name: train_step(model.train(), images, labels) for name, model in models.items()})
+    steps = {name: train_step(model.train(), images, labels) for name, model in models.items()}
+    train = run("train step", steps | {name: _with_draws(steps[name]) for name in twins})
     infer = run("inference", {name: inference(model.eval(), images) for name, model in models.items()})
     return [
         {
@@ -85,6 +100,7 @@ def _measure_situation(situation: Situation, has_timm: bool, rounds: int, settin
             "rounds": rounds,
             "train": _summary(train, name),
             "inference": _summary(infer, name),
+            "placement": _placement(train, name, twins.get(name)),
         }
         for name, model in models.items()
     ]
@@ -94,7 +110,24 @@ def _summary(result: Race, name: str) -> dict[str, Any]:
     return {"seconds": result.times(name).as_dict(), "ratio": result.ratio(name).as_dict()}
 
 
-def _own_model(encoding: str, situation: Situation) -> nn.Module:
+def _placement(result: Race, name: str, twin: str | None) -> dict[str, Any] | None:
+    """Return what placement costs, compared with the same encoding without it; None for models that have none."""
+    return None if twin is None else {"shift": SHIFT, "of": twin, "ratio": result.ratio(name, to=twin).as_dict()}
+
+
+def _with_draws(step: Callable[[], Any]) -> Callable[[], Any]:
+    """Return a step that draws the same offsets at every run, in the same order."""
+    seeds = itertools.cycle(PLACEMENT_SEEDS)
+
+    def placed() -> None:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(next(seeds))
+            step()
+
+    return placed
+
+
+def _own_model(encoding: str, situation: Situation, **options: Any) -> nn.Module:
     return create_model(
         "vit_small",
         encoding=encoding,
@@ -102,6 +135,7 @@ def _own_model(encoding: str, situation: Situation) -> nn.Module:
         patch_size=situation.patch_size,
         num_classes=NUM_CLASSES,
         depth=situation.depth,
+        **options,
     )
 
 

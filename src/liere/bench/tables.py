@@ -108,7 +108,25 @@ def _step(record: dict[str, Any]) -> list[Table]:
         *_rule(record),
         "none does less than absolute, so what it takes above 1 is noise: differences of that size mean nothing.",
     ]
-    return [*tables[:-1], tables[-1]._replace(legend=legend + record["notes"])]
+    return [*tables[:-1], tables[-1]._replace(legend=legend + record["notes"]), *_placement(record)]
+
+
+def _placement(record: dict[str, Any]) -> list[Table]:
+    rows = [row for row in record["rows"] if row.get("placement")]
+    if not rows:
+        return []
+    header = ["situation", "model", "train step, to absolute", "to the same without placement"]
+    cells = [
+        [
+            row["situation"],
+            row["placement"]["of"],
+            with_quartiles(row["train"]["ratio"]),
+            with_quartiles(row["placement"]["ratio"]),
+        ]
+        for row in rows
+    ]
+    legend = [f"position_shift={rows[0]['placement']['shift']}, one draw per step. Inference is not placed."]
+    return [Table("What does random placement cost a train step?", header, cells, legend)]
 
 
 def _memory(record: dict[str, Any]) -> list[Table]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from liere.generators import write_positions
-from liere.rotations.kernels import position_levels
+from liere.rotations.kernels import position_norms
 from liere.rotations.operators import exp_skew_operator, positions_operator
 from liere.rotations.plain import exp_plainly
 from liere.rotations.polynomial import POLYNOMIALS, PRODUCTS
@@ -74,12 +74,12 @@ def position_rotations(
     flat = positions.reshape(-1, positions.shape[-1])
     matrices = generators.flatten(2, 3)
     with without_autocast(generators.device):
-        levels = position_levels(flat, matrices) if values_are_visible(generators) else None
+        norms = position_norms(flat, matrices) if values_are_visible(generators) else None
     layer_bytes = len(flat) * matrices[0, 0].numel() * matrices.element_size()
     together = max(1, TOGETHER // max(1, layer_bytes))
     for first in range(0, len(matrices), together):
         count = min(together, len(matrices) - first)
-        own = None if levels is None else levels[first : first + count].amax(0)
+        own = None if norms is None else norms[first : first + count].amax(0)
         rotations = positions_operator(flat, matrices[first : first + count].transpose(0, 1).flatten(1, 2), own)
         rotations = rotations.reshape(*positions.shape[:-1], count, *generators.shape[2:])
         for layer in rotations.unbind(positions.ndim - 1):

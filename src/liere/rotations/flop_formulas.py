@@ -9,9 +9,9 @@ from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
 from liere.rotations import operators  # noqa: F401  (defines them)
-from liere.rotations.kernels import position_levels
+from liere.rotations.kernels import make_plan, position_norms
 from liere.rotations.polynomial import POLYNOMIALS, PRODUCTS
-from liere.rotations.rays import find_rays
+from liere.rotations.rays import Rays, find_rays
 from liere.rotations.scaling import levels, skew_norm
 
 __all__: list[str] = []
@@ -26,13 +26,19 @@ def _exp_products(X: Tensor, count: Any) -> int:
 
 
 def _position_products(positions: Tensor, generators: Tensor, backward: bool) -> int:
-    own = position_levels(positions, generators[None])[0] + PRODUCTS
-    rays = find_rays(positions) if positions.device.type == "cpu" else None
-    rays = None if rays is None else rays.for_levels(own - PRODUCTS)
-    along_rays = 0 if rays is None else len(positions) - len(rays.roots)
-    own = own if rays is None else own[rays.roots]
-    count = _BACKWARD if backward else _FORWARD
-    return generators.shape[1] * (int(count(own).sum()) + along_rays * (2 if backward else 1))
+    norms = position_norms(positions, generators[None])[0]
+    plan = make_plan(positions, generators, norms, find_rays(positions) if positions.device.type == "cpu" else None)
+    own = plan.levels + PRODUCTS
+    if plan.rays is None:
+        return generators.shape[1] * int((_BACKWARD if backward else _FORWARD)(own).sum())
+    products = _ray_products(plan.rays, own, *((_BACKWARD, 2) if backward else (_FORWARD, 1)))
+    if backward:  # extra rotations are made again
+        products += _ray_products(plan.rays.of_extra(), own, _FORWARD, 1)
+    return generators.shape[1] * products
+
+
+def _ray_products(rays: Rays, own: Tensor, count: Any, derived: int) -> int:
+    return int(count(own[rays.roots]).sum()) + derived * sum(len(wave.target) for wave in rays.waves)
 
 
 @register_flop_formula(torch.ops.liere.exp_skew, get_raw=True)
@@ -46,13 +52,13 @@ def _(X: Tensor, grad: Tensor, *, out_val: Any = None) -> int:
 
 
 @register_flop_formula(torch.ops.liere.rotations, get_raw=True)
-def _(positions: Tensor, generators: Tensor, levels: Any, *, out_val: Any = None) -> int:
+def _(positions: Tensor, generators: Tensor, norms: Any, *, out_val: Any = None) -> int:
     return 2 * generators.shape[-1] ** 3 * _position_products(positions, generators, backward=False)
 
 
 @register_flop_formula(torch.ops.liere.rotations_backward, get_raw=True)
 def _(
-    grad: Tensor, positions: Tensor, generators: Tensor, rotations: Tensor, levels: Any, *, out_val: Any = None
+    grad: Tensor, positions: Tensor, generators: Tensor, rotations: Tensor, norms: Any, *, out_val: Any = None
 ) -> int:
     return 2 * generators.shape[-1] ** 3 * _position_products(positions, generators, backward=True)
 

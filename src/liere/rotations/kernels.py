@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,7 +23,15 @@ from liere.rotations.polynomial import POLYNOMIALS, Polynomial, Powers, evaluate
 from liere.rotations.rays import Rays
 from liere.rotations.scaling import Chunk, check_norms, cut_chunks, levels, skew_norm, sort_by_level
 
-__all__ = ["exp_backward", "exp_forward", "position_levels", "positions_backward", "positions_forward"]
+__all__ = [
+    "Plan",
+    "exp_backward",
+    "exp_forward",
+    "make_plan",
+    "position_norms",
+    "positions_backward",
+    "positions_forward",
+]
 
 # Bytes of a buffer; about fifteen are in use at a time. Elementwise products want longer rows.
 ROWS_CHUNK = 2**20
@@ -41,8 +49,8 @@ def exp_backward(X: Tensor, G: Tensor) -> Tensor:
     return _exp_sorted(X, G, gradient=True)
 
 
-def position_levels(positions: Tensor, generators: Tensor) -> Tensor:
-    """Return for each layer and position how often its matrices are to be squared, in host memory.
+def position_norms(positions: Tensor, generators: Tensor) -> Tensor:
+    """Return for each layer and position a bound of the norms of its matrices, in host memory.
 
     Args:
         positions: `[tokens, ndim]`.
@@ -64,53 +72,96 @@ def position_levels(positions: Tensor, generators: Tensor) -> Tensor:
     norms = ((squares + 32 * torch.finfo(flat.dtype).eps * largest).clamp(min=0) / 2).sqrt()
     norms = norms.nan_to_num(nan=0.0, posinf=torch.inf).amax(-1).cpu()  # the one time that a device is waited for
     check_norms(norms, lambda large: _written(positions, generators, large))
-    return levels(norms, POLYNOMIALS[positions.dtype])
+    return norms
 
 
-def positions_forward(positions: Tensor, generators: Tensor, token_levels: Tensor, rays: Rays | None) -> Tensor:
+def positions_forward(positions: Tensor, generators: Tensor, norms: Tensor, rays: Rays | None) -> Tensor:
     """Return the rotations `[tokens, matrices, b, b]` of positions `[tokens, ndim]`.
 
     The sums `X = sum_d p_d A_d` exist only a chunk at a time. Along rays, rotations are products of one another.
     """
-    matrices, size = generators.shape[1:3]
-    p, work = POLYNOMIALS[positions.dtype], _Workspace(generators, matrices)
-    out = generators.new_empty(positions.shape[0], matrices, size, size)
-    rays = None if rays is None else rays.for_levels(token_levels)
-    roots, positions, token_levels = _roots(positions, token_levels, rays)
-    target = _Members(work, out, roots)
+    work = _Workspace(generators, generators.shape[1])
+    plan = make_plan(positions, generators, norms, rays)
+    out = generators.new_empty(len(plan.positions), *generators.shape[1:])
     with _full_precision(work.device):
-        for chunk in cut_chunks(token_levels, work.capacity):
-            w = work.begin(chunk)
-            _write_positions(work, positions[chunk.members], generators, w.A)
-            _exponential(work, w, p, chunk, target)
-        for derived, left, right in _waves(rays, work):
-            product = out[left].flatten(0, 1) @ out[right].flatten(0, 1)
-            out.index_copy_(0, derived, product.unflatten(0, (-1, matrices)))
-    return out
+        _fill(work, out, generators, plan)
+    return out[: len(positions)]
 
 
 def positions_backward(
-    G: Tensor, positions: Tensor, generators: Tensor, R: Tensor, token_levels: Tensor, rays: Rays | None
+    G: Tensor, positions: Tensor, generators: Tensor, R: Tensor, norms: Tensor, rays: Rays | None
 ) -> Tensor:
     """Return the gradient of `<G, R>` with respect to the generators `[ndim, matrices, b, b]`."""
     matrices = generators.shape[1]
     p, work = POLYNOMIALS[positions.dtype], _Workspace(generators, matrices)
     out = torch.zeros_like(generators, memory_format=torch.contiguous_format)
-    rays = None if rays is None else rays.for_levels(token_levels)
-    roots, positions, token_levels = _roots(positions, token_levels, rays)
+    plan = make_plan(positions, generators, norms, rays)
+    extra = len(plan.positions) - len(positions)
     with _full_precision(work.device):
-        waves = list(_waves(rays, work))
-        G = G.clone() if waves else G
+        waves = list(_waves(plan.rays, work))
+        if extra and plan.rays is not None:
+            R = torch.cat([R, R.new_empty(extra, *R.shape[1:])])
+            _fill(_Workspace(generators, matrices), R, generators, plan._replace(rays=plan.rays.of_extra()))
+        if waves:
+            G = torch.cat([G, G.new_zeros(extra, *G.shape[1:])])
         for derived, left, right in reversed(waves):
             gradient = G[derived].flatten(0, 1)
             G[left] += (gradient @ R[right].flatten(0, 1).mT).unflatten(0, (-1, matrices))
             G[right] += (R[left].flatten(0, 1).mT @ gradient).unflatten(0, (-1, matrices))
+        roots, positions, own = plan.ordered_roots()
         gradients = _Members(work, G, roots)
-        for chunk in cut_chunks(token_levels, work.capacity):
+        for chunk in cut_chunks(own, work.capacity):
             w, here = work.begin(chunk), positions[chunk.members]
             _write_positions(work, here, generators, w.A)
             _sum_positions(work, here, _gradient(work, w, p, chunk, gradients), out)
     return out
+
+
+class Plan(NamedTuple):
+    """How rotations of positions are computed."""
+
+    positions: Tensor
+    """The given ones, then extra ones that rays begin at."""
+    levels: Tensor
+    rays: Rays | None
+
+    def ordered_roots(self) -> tuple[Tensor | None, Tensor, Tensor]:
+        """Return the order of the positions to compute, the positions and their levels in this order."""
+        if self.rays is None:
+            order = sort_by_level(self.levels)
+        else:
+            order = self.rays.roots[self.levels[self.rays.roots].argsort(stable=True)]
+        if order is None:
+            return None, self.positions, self.levels
+        there = order.to(self.positions.device)
+        return there, self.positions[there], self.levels[order]
+
+
+def make_plan(positions: Tensor, generators: Tensor, norms: Tensor, rays: Rays | None) -> Plan:
+    """Return how the rotations of positions `[tokens, ndim]` are computed, given bounds of their norms, `[tokens]`."""
+    p = POLYNOMIALS[positions.dtype]
+    if rays is None:
+        return Plan(positions, levels(norms, p), None)
+    if (
+        layout_for(generators.shape[-1], generators.device) is Rows
+    ):  # for tiny blocks, products along rays cost nearly as much as the exponential
+        rays = rays.with_extra(norms / p.radius)
+    own = levels(rays.extra.extend(norms), p)
+    return Plan(rays.extra.extend(positions), own, rays.for_levels(own))
+
+
+def _fill(work: _Workspace, out: Tensor, generators: Tensor, plan: Plan) -> None:
+    """Write rotations `[positions, matrices, b, b]`: the roots, and what follows from them."""
+    p = POLYNOMIALS[out.dtype]
+    roots, positions, own = plan.ordered_roots()
+    target = _Members(work, out, roots)
+    for chunk in cut_chunks(own, work.capacity):
+        w = work.begin(chunk)
+        _write_positions(work, positions[chunk.members], generators, w.A)
+        _exponential(work, w, p, chunk, target)
+    for derived, left, right in _waves(plan.rays, work):
+        product = out[left].flatten(0, 1) @ out[right].flatten(0, 1)
+        out.index_copy_(0, derived, product.unflatten(0, (-1, work.each)))
 
 
 class _Workspace:
@@ -261,16 +312,6 @@ def _written(positions: Tensor, generators: Tensor, large: Tensor) -> Tensor:
     """Return the matrices of some layers and positions, `[n, matrices, b, b]`."""
     layer, token = large.to(positions.device).nonzero(as_tuple=True)
     return torch.einsum("nd,ndmij->nmij", positions[token].double(), generators[layer].double())
-
-
-def _roots(positions: Tensor, token_levels: Tensor, rays: Rays | None) -> tuple[Tensor | None, Tensor, Tensor]:
-    """Return the order of the positions to compute, the positions and their levels in this order."""
-    order = sort_by_level(token_levels) if rays is None else rays.roots
-    if order is None:
-        return None, positions, token_levels
-    if rays is not None:
-        order = order[token_levels[order].argsort(stable=True)]
-    return order.to(positions.device), positions[order.to(positions.device)], token_levels[order]
 
 
 def _waves(rays: Rays | None, work: _Workspace) -> Iterator[tuple[Tensor, Tensor, Tensor]]:

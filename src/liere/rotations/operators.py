@@ -53,41 +53,41 @@ exp_skew_operator.register_autograd(_exp_gradient, setup_context=_exp_setup)
 
 
 @torch.library.custom_op(
-    "liere::rotations", mutates_args=(), schema="(Tensor positions, Tensor generators, Tensor? levels) -> Tensor"
+    "liere::rotations", mutates_args=(), schema="(Tensor positions, Tensor generators, Tensor? norms) -> Tensor"
 )
-def positions_operator(positions: Tensor, generators: Tensor, levels: Tensor | None) -> Tensor:
+def positions_operator(positions: Tensor, generators: Tensor, norms: Tensor | None) -> Tensor:
     """Return the rotations `[tokens, matrices, b, b]` of positions `[tokens, ndim]`.
 
-    The generators are `[ndim, matrices, b, b]`, in the type of the positions. Levels, if known, are in host memory.
+    The generators are `[ndim, matrices, b, b]`, in the type of the positions. Norms, if known, are in host memory.
     """
-    return kernels.positions_forward(positions, generators, *_plan(positions, generators, levels))
+    return kernels.positions_forward(positions, generators, *_plan(positions, generators, norms))
 
 
 @torch.library.custom_op(
     "liere::rotations_backward",
     mutates_args=(),
-    schema="(Tensor grad, Tensor positions, Tensor generators, Tensor rotations, Tensor? levels) -> Tensor",
+    schema="(Tensor grad, Tensor positions, Tensor generators, Tensor rotations, Tensor? norms) -> Tensor",
 )
 def _positions_backward(
-    grad: Tensor, positions: Tensor, generators: Tensor, rotations: Tensor, levels: Tensor | None
+    grad: Tensor, positions: Tensor, generators: Tensor, rotations: Tensor, norms: Tensor | None
 ) -> Tensor:
-    return kernels.positions_backward(grad, positions, generators, rotations, *_plan(positions, generators, levels))
+    return kernels.positions_backward(grad, positions, generators, rotations, *_plan(positions, generators, norms))
 
 
 @positions_operator.register_fake
-def _(positions: Tensor, generators: Tensor, levels: Tensor | None) -> Tensor:
+def _(positions: Tensor, generators: Tensor, norms: Tensor | None) -> Tensor:
     return generators.new_empty(positions.shape[0], *generators.shape[1:])
 
 
 @_positions_backward.register_fake
-def _(grad: Tensor, positions: Tensor, generators: Tensor, rotations: Tensor, levels: Tensor | None) -> Tensor:
+def _(grad: Tensor, positions: Tensor, generators: Tensor, rotations: Tensor, norms: Tensor | None) -> Tensor:
     return torch.empty_like(generators, memory_format=torch.contiguous_format)
 
 
 def _positions_setup(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor | None], output: Tensor) -> None:
-    positions, generators, levels = inputs
+    positions, generators, norms = inputs
     ctx.save_for_backward(positions, generators, output)
-    ctx.levels = levels
+    ctx.norms = norms
 
 
 def _positions_gradient(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:
@@ -96,17 +96,17 @@ def _positions_gradient(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:
         X = write_positions(positions, generators[:, None])[0]
         (gradient,) = torch.autograd.grad(exp_plainly(X), generators, grad, create_graph=True)
         return None, gradient, None
-    return None, _positions_backward(grad, positions, generators, rotations, ctx.levels), None
+    return None, _positions_backward(grad, positions, generators, rotations, ctx.norms), None
 
 
 positions_operator.register_autograd(_positions_gradient, setup_context=_positions_setup)
 
 
-def _plan(positions: Tensor, generators: Tensor, levels: Tensor | None) -> tuple[Tensor, Rays | None]:
-    if levels is None:
-        levels = kernels.position_levels(positions, generators[None])[0]
+def _plan(positions: Tensor, generators: Tensor, norms: Tensor | None) -> tuple[Tensor, Rays | None]:
+    if norms is None:
+        norms = kernels.position_norms(positions, generators[None])[0]
     # Looking for rays on another device would wait for it.
-    return levels, find_rays(positions) if positions.device.type == "cpu" else None
+    return norms, find_rays(positions) if positions.device.type == "cpu" else None
 
 
 def _define_rotation(name: str, forward: Callable[..., Any], backward: Callable[..., Any]) -> Callable[..., Any]:

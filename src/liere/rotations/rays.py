@@ -1,24 +1,28 @@
 """Rotations of a grid that are products of one another: along a ray from the origin, `R(m p) R(n p) = R((m + n) p)`.
 
 Four in ten positions of a 2-D grid are a multiple of another one. Such a rotation costs one product instead of an
-exponential, and its gradient two.
+exponential, and its gradient two. A grid away from the origin has fewer multiples of its own positions, but wherever
+two of them are on one ray, both are multiples of a position that is not in the grid: that one is computed as an extra.
 """
 
 from __future__ import annotations
 
-import math
 import threading
-from collections import defaultdict
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from liere.rotations.lattice import Lines, find_lines
+
 __all__ = ["Rays", "Wave", "find_rays"]
 
-# Looking for rays takes a moment, once for each set of positions, and more positions are rarely a grid.
-MAX_POSITIONS = 4096
 RECENT = 8
+# Multiplying adds up the rounding of as many rotations as the multiple says. That is what squaring does as well, unless
+# the root turns by less than a radian or so: such rotations are better computed.
+ALLOWANCE = 1.25
+# Extra positions are looked up in a table of this width.
+MAX_EXTRA_MULTIPLE = 256
 
 
 class Wave(NamedTuple):
@@ -31,6 +35,18 @@ class Wave(NamedTuple):
     """Which multiple the target is of its root."""
 
 
+class Extra(NamedTuple):
+    """Positions that nobody asked for: `positions[anchor] * factor`. They are numbered after the given ones."""
+
+    anchor: Tensor
+    factor: Tensor
+
+    def extend(self, values: Tensor) -> Tensor:
+        """Return what is proportional to positions, `[tokens, ...]`, with the values of the extra ones at the end."""
+        factor = self.factor.to(values).reshape(-1, *[1] * (values.ndim - 1))
+        return torch.cat([values, values[self.anchor] * factor]) if len(self.anchor) else values
+
+
 class Rays(NamedTuple):
     """Which positions are computed, and which follow from them."""
 
@@ -38,19 +54,52 @@ class Rays(NamedTuple):
     """Positions whose rotations are to be computed."""
     waves: list[Wave]
     """What follows, one wave after the other."""
+    extra: Extra
+    """Positions that are needed on the way."""
+    lines: Lines
+
+    def with_extra(self, sizes: Tensor) -> Rays:
+        """Return rays that also begin at positions which were not given, where this saves exponentials.
+
+        A ray whose lowest multiple is not 1 begins with its unit, if that turns by enough.
+
+        Args:
+            sizes: How much each rotation turns, as a multiple of what is computed without squaring, `[tokens]`.
+        """
+        _, _, low, high, last = self.lines
+        large = ALLOWANCE * sizes[last] / high >= 1
+        chosen = (large & (low > 1) & (high <= MAX_EXTRA_MULTIPLE)).nonzero().flatten()
+        if not len(chosen):
+            return self
+        # The halves of all integers of a range, rounded up and down, are a range.
+        candidates = torch.arange(1, int(low[chosen].amax()))
+        needed = torch.zeros(len(chosen), len(candidates), dtype=torch.bool)
+        first, stop = low[chosen, None], high[chosen, None]
+        for _ in range(MAX_EXTRA_MULTIPLE.bit_length()):
+            first, stop = first // 2, (stop + 1) // 2
+            needed |= (candidates >= first) & (candidates <= stop)
+        row, column = (needed & (candidates < low[chosen, None])).nonzero(as_tuple=True)
+        base = low.index_fill(0, chosen, 1)
+        return _build(self.lines, base, chosen[row], candidates[column])
 
     def for_levels(self, levels: Tensor) -> Rays:
-        """Return the rays that are worth following, given how often each position is to be squared.
-
-        Multiplying adds up the rounding of as many rotations as the multiple says. That is what squaring does as well,
-        unless the root turns by less than a radian or so: such rotations are better computed.
-        """
+        """Return the rays that are worth following, given how often each position, also extra, is to be squared."""
         waves, roots = [], [self.roots]
         for wave in self.waves:
-            good = 1.25 * torch.exp2(levels[wave.target]) >= wave.multiple
-            waves.append(Wave(*(part[good] for part in wave)))
+            good = ALLOWANCE * torch.exp2(levels[wave.target]) >= wave.multiple
+            waves.append(_choose(wave, good))
             roots.append(wave.target[~good])
-        return Rays(torch.cat(roots), waves)
+        return self._replace(roots=torch.cat(roots), waves=waves)
+
+    def of_extra(self) -> Rays:
+        """Return what has to be done for the extra positions alone."""
+        given = len(self.lines.ray)
+        waves = [_choose(wave, wave.target >= given) for wave in self.waves]
+        return self._replace(roots=self.roots[self.roots >= given], waves=waves)
+
+
+def _choose(wave: Wave, which: Tensor) -> Wave:
+    return Wave(*(part[which] for part in wave))
 
 
 _recent: list[tuple[Tensor, Rays | None]] = []
@@ -67,44 +116,44 @@ def find_rays(positions: Tensor) -> Rays | None:
         >>> rays.roots, rays.waves[0].target, rays.waves[0].left
         (tensor([0, 1]), tensor([2]), tensor([1]))
     """
-    if positions.shape[0] > MAX_POSITIONS:
-        return None
     with _lock:
         for index, (known, rays) in enumerate(_recent):
             if known.dtype == positions.dtype and torch.equal(known, positions):
                 _recent.insert(0, _recent.pop(index))
                 return rays
-    rays = _find(positions)
+    with torch.inference_mode(False):  # what is remembered serves training, too
+        lines = find_lines(positions)
+        nothing = torch.zeros(0, dtype=torch.int64)
+        rays = None if lines is None else _build(lines, lines.low, nothing, nothing)
     with _lock:
         _recent.insert(0, (positions.detach().clone(), rays))
         del _recent[RECENT:]
     return rays
 
 
-def _find(positions: Tensor) -> Rays | None:
-    eps = torch.finfo(positions.dtype).eps
-    points: list[list[float]] = positions.tolist()
-    lengths = [math.hypot(*p) for p in points]
-    directions = defaultdict(list)
-    for index, (p, length) in enumerate(zip(points, lengths, strict=True)):
-        if length > 0 and math.isfinite(length):
-            directions[tuple(round(c / length, 4) for c in p)].append(index)
-    waves: dict[tuple[int, int], list[tuple[int, int, int, int]]] = defaultdict(list)
-    for ray in directions.values():
-        ray.sort(key=lengths.__getitem__)
-        root, found = ray[0], {1: ray[0]}
-        for index in ray[1:]:
-            multiple = round(lengths[index] / lengths[root])
-            more, less = (multiple + 1) // 2, multiple // 2
-            exact = all(
-                abs(c - multiple * r) <= 1.5 * eps * abs(c) for c, r in zip(points[index], points[root], strict=True)
-            )
-            if exact and multiple not in found and more in found and less in found:
-                found[multiple] = index
-                waves[(multiple - 1).bit_length(), multiple % 2].append((index, found[more], found[less], multiple))
-    if not waves:
-        return None
-    derived = {target for wave in waves.values() for target, *_ in wave}
-    roots = torch.tensor([index for index in range(len(points)) if index not in derived])
-    ordered = [waves[wave] for wave in sorted(waves)]
-    return Rays(roots, [Wave(*map(torch.tensor, zip(*wave, strict=True))) for wave in ordered])
+def _build(lines: Lines, base: Tensor, extra_ray: Tensor, extra_multiple: Tensor) -> Rays:
+    """Return the rays whose roots are the multiples `base` of the units, given all extra positions that it takes."""
+    ray, multiple = torch.cat([lines.ray, extra_ray]), torch.cat([lines.multiple, extra_multiple])
+    on = (ray >= 0).nonzero().flatten()
+    stride = int(lines.high.amax()) + 1
+    keys, order = (ray[on] * stride + multiple[on]).sort()
+
+    def find(rays: Tensor, multiples: Tensor) -> Tensor:
+        return on[order[torch.searchsorted(keys, rays * stride + multiples)]]
+
+    own_base = base[ray[on]]
+    quotient = multiple[on] // own_base
+    derived = (quotient > 1) & (quotient * own_base == multiple[on])
+    target, quotient, own_base = on[derived], quotient[derived], own_base[derived]
+    own_ray = ray[target]
+    steps = Wave(
+        target, find(own_ray, (quotient + 1) // 2 * own_base), find(own_ray, quotient // 2 * own_base), quotient
+    )
+    # After its halves; even multiples apart from odd ones, so that no half occurs twice.
+    turn = 2 * torch.frexp((quotient - 1).double()).exponent + quotient % 2
+    turns, sequence = turn.sort(stable=True)
+    sizes = turns.unique_consecutive(return_counts=True)[1].tolist()
+    waves = [Wave(*parts) for parts in zip(*(part[sequence].split(sizes) for part in steps), strict=True)]
+    is_root = torch.ones(len(ray), dtype=torch.bool).index_fill(0, target, False)
+    last, high = lines.last[extra_ray], lines.high[extra_ray]
+    return Rays(is_root.nonzero().flatten(), waves, Extra(last, extra_multiple.double() / high), lines)
