@@ -59,7 +59,7 @@ def attention_changes(
     """
     if not model.encoding.has_coordinates:
         raise ValueError(f"the encoding {type(model.encoding).__name__} has no coordinates that could be moved")
-    layers = [block.attention for block in model.blocks]
+    layers = [module for module in model.modules() if isinstance(module, Attention)]
     seen = _arguments(model, layers, images)
     before = [_attention(layer, arguments) for layer, arguments in zip(layers, seen, strict=True)]
     totals = torch.zeros(len(layers), model.num_prefix_tokens + 1, dtype=torch.float64)
