@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from liere.evaluation.report.cells import p_value
-from liere.evaluation.report.tables import SIGNIFICANT
+from liere.evaluation.seeds import SIGNIFICANT
 from liere.evaluation.statistics import paired_z_test
 from liere.reproduce.names import label
 from liere.reproduce.outcome import Claim

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from liere.evaluation.figures import GRID, INK, MUTED, sheet
 from liere.evaluation.report.inline_svg import inline_svg
 from liere.evaluation.report.names import colours_of, plain_label
+from liere.evaluation.report.over_seeds import evaluation_at
 from liere.evaluation.report.pictures import AttentionRow
-from liere.evaluation.report.tables import evaluation_at
 
 __all__ = [
     "CELL",
