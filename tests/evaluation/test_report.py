@@ -198,8 +198,8 @@ def test_a_pair_with_too_few_seeds_is_not_tested_over_them():
     comparison = pair_of_seeds([0.86, 0.84], [0.5])
     assert pair_tables(comparison)[276].texts[0][2:] == ["+35.0", "–", "too few seeds", "< 0.001"]
     assert finding(comparison) == (
-        "Over 1 to 2 seeds per encoding: at 276 px, after training at 108 px, the order of the two best is not decided: "
-        "LieRE (dense), 85.0 % on average (84.0 to 86.0), and absolute, 50.0 % on average (50.0 to 50.0), "
+        "Over 1 to 2 seeds per encoding: at 276 px, after training at 108 px, the order of the two best is not "
+        "decided: LieRE (dense), 85.0 % on average (84.0 to 86.0), and absolute, 50.0 % on average (50.0 to 50.0), "
         "have too few seeds for a test."
     )
 
@@ -233,10 +233,11 @@ def test_runs_say_how_they_ended():
 
 def test_finding_says_who_learned_the_task_who_keeps_it_and_who_is_ahead_over_seeds():
     assert finding(make_comparison()) == (
-        "Over 3 seeds per encoding: at 108 px, the training size, RoPE-Mixed, LieRE₈ and LieRE (dense) reach 95 % in every "
-        "seed, absolute and VisionLLaMA in none. At 276 px, no seed does. There, LieRE (dense), 91.6 % on average (90.1 to "
-        "93.7), is ahead of LieRE₈, 65.1 % on average (62.2 to 70.5), in every seed (p = 0.004, paired t test over seeds). "
-        "LieRE (dense) is ahead of VisionLLaMA, absolute and RoPE-Mixed in every seed, with p < 0.05 over seeds."
+        "Over 3 seeds per encoding: at 108 px, the training size, RoPE-Mixed, LieRE₈ and LieRE (dense) reach 95 % in "
+        "every seed, absolute and VisionLLaMA in none. At 276 px, no seed does. There, LieRE (dense), 91.6 % on "
+        "average (90.1 to 93.7), is ahead of LieRE₈, 65.1 % on average (62.2 to 70.5), in every seed (p = 0.004, "
+        "paired t test over seeds). LieRE (dense) is ahead of VisionLLaMA, absolute and RoPE-Mixed in every seed, with "
+        "p < 0.05 over seeds."
     )
 
 
@@ -262,8 +263,8 @@ def test_finding_counts_seeds_where_they_differ():
     text = finding(comparison_of_seeds(SEEDS))
     assert text.startswith(
         "Over 3 seeds per encoding: at 108 px, the training size, RoPE-Mixed and LieRE₈ reach 95 % in every seed, "
-        "LieRE (dense) in 2 of 3, absolute in none. At 372 px, LieRE₈ still does in every seed, LieRE (dense) in 2 of 3, "
-        "RoPE-Mixed in none. There, the order of the two best is not decided: LieRE₈,"
+        "LieRE (dense) in 2 of 3, absolute in none. At 372 px, LieRE₈ still does in every seed, LieRE (dense) in 2 of "
+        "3, RoPE-Mixed in none. There, the order of the two best is not decided: LieRE₈,"
     )
     assert text.endswith("LieRE₈ is ahead of absolute in every seed, with p < 0.05 over seeds.")
 
@@ -311,8 +312,8 @@ def test_finding_of_ties():
         "There, LieRE₈, LieRE (dense) and RoPE-Mixed are level at 100.0 %; next is absolute with 45.3 %."
     )
     assert finding(make_comparison(sizes=[108])) == (
-        "Over 3 seeds per encoding: at 108 px, the training size, RoPE-Mixed, LieRE₈ and LieRE (dense) reach 95 % in every "
-        "seed, absolute and VisionLLaMA in none."
+        "Over 3 seeds per encoding: at 108 px, the training size, RoPE-Mixed, LieRE₈ and LieRE (dense) reach 95 % in "
+        "every seed, absolute and VisionLLaMA in none."
     )
 
 

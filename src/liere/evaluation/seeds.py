@@ -55,7 +55,7 @@ class SeedComparison:
         low: Lower end of the 95 % confidence interval of the difference over seeds.
         high: Its upper end.
         p: Two-sided probability of so large a difference if both were equally good.
-        test: `"paired t test"`, `"Welch's t test"`, or where there is no spread for a t test `"exact sign-flip test"` or
+        test: `"paired t test"`, `"Welch's t test"`, or, without a spread for a t test, `"exact sign-flip test"` or
             `"exact permutation test"`.
         ahead: In how many pairs of runs the first is ahead; ties count for neither.
         behind: In how many the second is.
@@ -81,6 +81,11 @@ class SeedComparison:
         if self.p >= SIGNIFICANT:
             return 0
         return (self.ahead == self.pairs) - (self.behind == self.pairs)
+
+    @property
+    def unit(self) -> str:
+        """What is counted: seeds, or pairs of runs where seeds are not common."""
+        return "seeds" if self.test in ("paired t test", "exact sign-flip test") else "pairs of runs"
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON holds it."""

@@ -30,10 +30,10 @@ ONE_SEED_NOTE = (
     "the number of pairs."
 )
 SEEDS_NOTE = (
-    "Differences are of means over seeds, with a 95 % confidence interval over seeds (t). p over seeds: a paired t test "
-    "where encodings have seeds in common, else Welch's; the test examples are taken as they are. p over examples: a "
-    "permutation test on the same test examples, each counted with its mean over seeds; it is about these trained "
-    "models, and other seeds may differ. There is no correction for the number of pairs."
+    "Differences are of means over seeds, with a 95 % confidence interval over seeds (t). p over seeds: a paired t "
+    "test where encodings have seeds in common, else Welch's; the test examples are taken as they are. p over "
+    "examples: a permutation test on the same test examples, each counted with its mean over seeds; it is about these "
+    "trained models, and other seeds may differ. There is no correction for the number of pairs."
 )
 
 

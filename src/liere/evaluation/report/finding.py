@@ -133,7 +133,8 @@ def _rank_over_seeds(comparison: dict[str, Any], rows: list[dict[str, Any]], siz
         return [sentence]
     return [
         sentence,
-        f"{plain_label(first)} is ahead of {_listed([*map(plain_label, behind)])} in every seed, with p < {SIGNIFICANT:g} over seeds.",
+        f"{plain_label(first)} is ahead of {_listed([*map(plain_label, behind)])} in every seed, with p < "
+        f"{SIGNIFICANT:g} over seeds.",
     ]
 
 
@@ -142,11 +143,10 @@ def _undecided(
 ) -> str:
     if over_seeds is None:
         return f"{first}, {mean}, and {second}, {other_mean}, have too few seeds for a test"
-    of = "pairs of runs" if over_seeds.test in ("Welch's t test", "exact permutation test") else "seeds"
     examples = f", but p = {p_value(p)} over test examples" if over_seeds.verdict and p is not None else ""
     return (
-        f"{first}, {mean}, is ahead of {second}, {other_mean}, in {over_seeds.ahead} of {over_seeds.pairs} {of} "
-        f"({_test(over_seeds)}{examples})"
+        f"{first}, {mean}, is ahead of {second}, {other_mean}, in {over_seeds.ahead} of {over_seeds.pairs} "
+        f"{over_seeds.unit} ({_test(over_seeds)}{examples})"
     )
 
 
