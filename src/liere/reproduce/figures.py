@@ -14,6 +14,7 @@ from liere.evaluation.report.marks import (
     MARKERS,
     Drawing,
     add_legend,
+    count_axis,
     dress,
     figure_png,
     label_ends,
@@ -66,7 +67,7 @@ def draw_columns(
             points = [one.point() for one in found.values()]
             plot_points(ax, x, points, colour=colours[name], marker=markers[name], joined=ordered)
             ends[name] = (x[-1], points[-1].mean)
-        ax.set_xticks(range(len(columns)), columns)
+        ax.set_xticks(range(len(columns)), [column.replace(", ", ",\n") for column in columns])
         if ordered and len(measured) > 1:
             label_ends(ax, ends, colours, markers=markers, last=len(columns) - 1.5)
         elif not ordered:
@@ -98,6 +99,7 @@ def draw_curves(title: str, below: str, curves: Mapping[str, Sequence[tuple[floa
             name = label(encoding)
             ax.plot(x, y, color=colours[name], lw=1.4, marker="o" if len(x) == 1 else "", ms=4)
             ends[name] = points[-1]
+        count_axis(ax)
         label_ends(ax, ends, colours)
 
     return _draw(title, below, plot, f"{title} against {below}, one line per encoding.")

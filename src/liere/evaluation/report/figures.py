@@ -8,7 +8,7 @@ from typing import Any
 
 from liere.evaluation.figures import MUTED, sheet
 from liere.evaluation.report.inline_svg import inline_svg
-from liere.evaluation.report.marks import CELL, Drawing, figure_png, label_ends, short_label
+from liere.evaluation.report.marks import CELL, Drawing, count_axis, figure_png, label_ends, short_label
 from liere.evaluation.report.names import colours_of
 from liere.evaluation.report.pictures import AttentionRow
 from liere.evaluation.report.resolution_figure import percent_axis, resolution_alt, resolution_panel
@@ -77,8 +77,6 @@ def _draw(panel: Callable[[Any, dict[str, Any]], None], comparison: dict[str, An
 
 
 def _curves(ax: Any, comparison: dict[str, Any]) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
     runs = [run for run in comparison["runs"] if run["curve"]]
     names = list(dict.fromkeys(run["encoding"] for run in runs))
     colours = colours_of(comparison)
@@ -94,7 +92,5 @@ def _curves(ax: Any, comparison: dict[str, Any]) -> None:
         ends[name] = (last, 100 * sum(curve[-1]["accuracy"] for curve in curves) / len(curves))
     ax.set_xlabel("training examples seen")
     percent_axis(ax, "Validation accuracy, %: one line per seed")
-    ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    ax.set_xlim(left=0)
+    count_axis(ax)
     label_ends(ax, ends, colours)

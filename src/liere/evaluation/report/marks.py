@@ -18,6 +18,7 @@ __all__ = [
     "Drawing",
     "Point",
     "add_legend",
+    "count_axis",
     "dress",
     "figure_png",
     "label_ends",
@@ -29,7 +30,7 @@ __all__ = [
 ]
 
 CELL = (4.6, 3.4)  # inches; at 72 units an inch, about the width of a phone, so that text is legible on one
-MARKERS = "osD^vPX"
+MARKERS = "osD^v<>"
 LONGEST_LABEL = 20  # letters; a longer one would leave no room for its lines
 NARROW = 0.11  # of the axis: sizes nearer to each other than that would have overlapping ticks
 LINE_OF_TEXT = 0.19  # inches: how far apart the labels of lines are
@@ -109,11 +110,20 @@ def plot_rows(ax: Any, points: dict[str, Point], colours: dict[str, str]) -> Non
 def dress(ax: Any, title: str, below: str, *, grid: str = "y") -> None:
     """Give axes their title, the name of the x axis, and no more lines than a reader needs."""
     ax.set_title(title, loc="left", fontsize=10, color=INK, pad=10)
-    ax.set_xlabel(below, fontsize=9.5)
+    ax.set_xlabel(below, fontsize=9.5, loc="left", multialignment="left")  # centered, long ones would be cut
     ax.tick_params(length=0, labelsize=9.5)
     ax.grid(axis=grid, color=GRID, lw=0.8)
     ax.set_axisbelow(True)
     ax.spines["left"].set_visible(False)
+
+
+def count_axis(ax: Any) -> None:
+    """Let the x axis count examples: a few round numbers with commas, which leave room between them."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    ax.set_xlim(left=0)
 
 
 def size_places(sizes: Sequence[int]) -> list[float]:
