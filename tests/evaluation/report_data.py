@@ -53,7 +53,7 @@ def make_comparison(names: list[str] | None = None, seeds: int = 3, sizes: list[
         "pairs": [
             _pair(size, first, second) for size in sizes for place, first in enumerate(rows) for second in rows[:place]
         ],
-        "pairs_note": "Permutation test over seeds and test examples, Holm-adjusted.",
+        "pairs_note": "Paired tests over seeds and over test examples.",
         "runs": [
             {
                 "encoding": name,
@@ -96,7 +96,7 @@ def _row(name: str, seeds: int, sizes: list[int], dice: random.Random) -> dict[s
 
 def _evaluation(size: int, accuracy: float, seeds: int, dice: random.Random) -> dict[str, Any]:
     spread = 2 * math.sqrt(accuracy * (1 - accuracy) / 2000)
-    by_seed = [min(1.0, max(0.0, accuracy + dice.gauss(0, 2 * spread))) for _ in range(seeds)]
+    by_seed = [accuracy + deviation for deviation in _deviations(seeds, spread, min(accuracy, 1 - accuracy), dice)]
     return {
         "size": size,
         "examples": 2000,
@@ -114,6 +114,14 @@ def _evaluation(size: int, accuracy: float, seeds: int, dice: random.Random) -> 
         },
         "by_seed": by_seed,
     }
+
+
+def _deviations(seeds: int, spread: float, room: float, dice: random.Random) -> list[float]:
+    """Return numbers of mean 0, none of them larger than there is room for."""
+    drawn = [dice.gauss(0, 2 * spread) for _ in range(seeds)]
+    drawn = [one - sum(drawn) / seeds for one in drawn]
+    largest = max((abs(one) for one in drawn), default=0.0)
+    return [one * min(1.0, room / largest) if largest else 0.0 for one in drawn]
 
 
 def _pair(size: int, first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:

@@ -7,13 +7,14 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from scipy import stats
 
 from liere.evaluation.report import Pictures, write_report
 from liere.evaluation.report.facts import circumstances, machine_facts
 from liere.evaluation.report.finding import finding
 from liere.evaluation.report.names import colours_of
 from liere.evaluation.report.outline import outline
-from liere.evaluation.report.tables import pair_tables, result_table, run_table, seed_table
+from liere.evaluation.report.tables import bold_note, pair_tables, result_table, run_table, seed_table
 from tests.evaluation.report_data import make_comparison, make_pictures
 
 pytest.importorskip("matplotlib")
@@ -81,8 +82,8 @@ def test_table_agrees_with_the_data():
     ]
     for cells, row in zip(table.texts, comparison["encodings"], strict=True):
         for cell, found in zip(cells[1:4], row["evaluations"], strict=True):
-            value, low, high = (100 * found["accuracy"][key] for key in ("value", "low", "high"))
-            assert cell == f"{value:.1f} ({low:.1f}-{high:.1f})"
+            seeds = [100 * value for value in found["by_seed"]]
+            assert cell == f"{100 * found['accuracy']['value']:.1f} ({min(seeds):.1f}-{max(seeds):.1f})"
         assert cells[4:7] == [f"{value:.1f}" for value in row["paper"].values()]
         assert cells[8:] == ["132", "151,234"]
     assert [cells[0] for cells in table.texts][-2:] == ["LieRE₈", "LieRE (dense)"]
@@ -129,27 +130,78 @@ def test_paper_columns_are_there_if_there_is_a_number():
     )
 
 
-def test_pairs_agree_with_the_data():
+def test_with_one_seed_intervals_are_over_examples_and_the_table_says_so():
+    comparison = make_comparison(["absolute", "liere"], seeds=1)
+    table = result_table(comparison)
+    value, low, high = (
+        100 * comparison["encodings"][0]["evaluations"][0]["accuracy"][k] for k in ("value", "low", "high")
+    )
+    assert table.texts[0][1] == f"{value:.1f} ({low:.1f}-{high:.1f})"
+    assert "one seed per encoding" in table.notes[0]
+    assert "how much seeds differ is not known" in table.notes[0]
+    assert "mean over seeds, with the worst and the best seed." in result_table(make_comparison()).notes[0]
+
+
+PAIR = {"size": 276, "first": "liere", "second": "absolute", "difference": 0.35, "low": 0.33, "high": 0.37, "p": 1e-4}
+
+
+def pair_of_seeds(first: list[float], second: list[float], **fields) -> dict:
+    """Return a comparison of LieRE and absolute positions at 276 px with these accuracies of seeds."""
     comparison = make_comparison(["absolute", "liere"], sizes=[276])
-    comparison["pairs"] = [
-        {"size": 276, "first": "liere", "second": "absolute", "difference": 0.35, "low": 0.33, "high": 0.37, "p": 1e-4},
-        {
-            "size": 276,
-            "first": "absolute",
-            "second": "<b>",
-            "difference": -0.01,
-            "low": -0.03,
-            "high": -0.0001,
-            "p": 0.0512,
-        },
-    ]
+    for row, values in zip(comparison["encodings"], (second, first), strict=True):
+        row["seeds"] = list(range(len(values)))
+        found = row["evaluations"][0]
+        found["by_seed"], found["accuracy"]["value"] = values, sum(values) / len(values)
+    return comparison | {"pairs": [PAIR | fields]}
+
+
+def test_pairs_of_one_seed_are_about_examples_and_nothing_is_bold():
+    comparison = pair_of_seeds([0.85], [0.5])
+    comparison["pairs"].append(PAIR | {"second": "<b>", "difference": -0.01, "low": -0.03, "high": -1e-4, "p": 0.0512})
     table = pair_tables(comparison)[276]
+    assert table.header == ["first", "second", "difference, points", "p, test examples"]
     assert table.texts == [
         ["LieRE (dense)", "absolute", "+35.0 (+33.0 to +37.0)", "< 0.001"],
-        ["absolute", "<b>", "-1.0 (-3.0 to +0.0)", "0.051"],
+        ["LieRE (dense)", "<b>", "-1.0 (-3.0 to +0.0)", "0.051"],
     ]
-    assert [row[3].strong for row in table.rows] == [True, False]
+    assert not any(cell.strong for row in table.rows for cell in row)
+    assert bold_note(comparison) == ""
     assert list(pair_tables(make_comparison())) == [276, 168, 108]
+
+
+def test_pairs_of_several_seeds_are_about_seeds_first():
+    first, second = [0.86, 0.84, 0.85], [0.5, 0.51, 0.46]
+    table = pair_tables(pair_of_seeds(first, second))[276]
+    expected = stats.ttest_rel(first, second)
+    low, high = (f"{100 * end:+.1f}" for end in expected.confidence_interval(0.95))
+    assert table.texts == [
+        ["LieRE (dense)", "absolute", f"+36.0 ({low} to {high})", "3 of 3", f"{expected.pvalue:.3f}", "< 0.001"]
+    ]
+    assert table.rows[0][4].strong
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "p"),
+    [
+        ([0.97, 0.63, 0.69], [0.29, 0.84, 0.60], 1e-4),  # seeds disagree, whatever the examples say
+        ([0.9, 0.6, 0.61], [0.5, 0.59, 0.6], 1e-4),  # they agree by chance
+        ([0.86, 0.84, 0.85], [0.5, 0.51, 0.46], 0.2),  # examples do not say so
+    ],
+)
+def test_pairs_are_bold_only_where_seeds_and_examples_agree(first, second, p):
+    comparison = pair_of_seeds(first, second, p=p)
+    assert not any(cell.strong for cell in pair_tables(comparison)[276].rows[0])
+    assert "the order of the two best is not decided" in finding(comparison)
+
+
+def test_a_pair_with_too_few_seeds_is_not_tested_over_them():
+    comparison = pair_of_seeds([0.86, 0.84], [0.5])
+    assert pair_tables(comparison)[276].texts[0][2:] == ["+35.0", "–", "too few seeds", "< 0.001"]
+    assert finding(comparison) == (
+        "Over 1 to 2 seeds per encoding: at 276 px, after training at 108 px, the order of the two best is not "
+        "decided: LieRE (dense), 85.0 % on average (84.0 to 86.0), and absolute, 50.0 % on average (50.0 to 50.0), "
+        "have too few seeds for a test."
+    )
 
 
 def test_seeds_that_an_encoding_lacks_are_left_open():
@@ -162,6 +214,15 @@ def test_seeds_that_an_encoding_lacks_are_left_open():
     assert table.texts[1][5] == "–"
 
 
+def test_every_seed_is_shown_with_their_mean_and_both_intervals():
+    comparison = pair_of_seeds([0.6, 0.7, 0.8], [0.5])
+    table = seed_table(comparison)
+    assert table.header[5:8] == ["accuracy, mean", "95 % interval, over seeds", "95 % interval, over test examples"]
+    assert table.texts[1][2:7] == ["60.0", "70.0", "80.0", "70.0", "45.2-94.8"]
+    assert table.texts[0][2:7] == ["50.0", "–", "–", "50.0", "–"]
+    assert "mean" not in " ".join(seed_table(make_comparison(seeds=1)).header)
+
+
 def test_runs_say_how_they_ended():
     comparison = make_comparison(["liere"], seeds=2)
     comparison["runs"][1]["curve"] = []
@@ -170,33 +231,104 @@ def test_runs_say_how_they_ended():
     assert ends == [["131", f"{last['examples']:,}", f"{100 * last['accuracy']:.1f}"], ["132", "–", "–"]]
 
 
-def test_finding_names_the_best_and_the_next():
+def test_finding_says_who_learned_the_task_who_keeps_it_and_who_is_ahead_over_seeds():
     assert finding(make_comparison()) == (
-        "At 276 px, after training at 108 px, LieRE (dense) is most accurate with 91.6 %, ahead of LieRE₈ with 65.1 %; "
-        "other test examples would say the same (p < 0.001), and so do 3 of 3 seeds."
+        "Over 3 seeds per encoding: at 108 px, the training size, RoPE-Mixed, LieRE₈ and LieRE (dense) reach 95 % in "
+        "every seed, absolute and VisionLLaMA in none. At 276 px, no seed does. There, LieRE (dense), 91.6 % on "
+        "average (90.1 to 93.7), is ahead of LieRE₈, 65.1 % on average (62.2 to 70.5), in every seed (p = 0.004, "
+        "paired t test over seeds). LieRE (dense) is ahead of VisionLLaMA, absolute and RoPE-Mixed in every seed, with "
+        "p < 0.05 over seeds."
+    )
+
+
+SEEDS = {  # of the three seeds at 108 and at 372 px
+    "absolute": ([0.42, 0.43, 0.44], [0.44, 0.44, 0.43]),
+    "rope_mixed": ([1.0, 1.0, 1.0], [0.6, 0.29, 0.84]),
+    "liere8": ([0.99, 1.0, 1.0], [0.97, 0.98, 0.99]),
+    "liere": ([1.0, 0.88, 1.0], [0.97, 0.62, 0.96]),
+}
+
+
+def comparison_of_seeds(seeds: dict[str, tuple[list[float], list[float]]]) -> dict:
+    comparison = make_comparison(list(seeds), sizes=[108, 276])
+    text = json.dumps(comparison).replace("276", "372")
+    comparison = json.loads(text)
+    for row in comparison["encodings"]:
+        for found, values in zip(row["evaluations"], seeds[row["encoding"]], strict=True):
+            found["by_seed"], found["accuracy"]["value"] = values, sum(values) / len(values)
+    return comparison
+
+
+def test_finding_counts_seeds_where_they_differ():
+    text = finding(comparison_of_seeds(SEEDS))
+    assert text.startswith(
+        "Over 3 seeds per encoding: at 108 px, the training size, RoPE-Mixed and LieRE₈ reach 95 % in every seed, "
+        "LieRE (dense) in 2 of 3, absolute in none. At 372 px, LieRE₈ still does in every seed, LieRE (dense) in 2 of "
+        "3, RoPE-Mixed in none. There, the order of the two best is not decided: LieRE₈,"
+    )
+    assert text.endswith("LieRE₈ is ahead of absolute in every seed, with p < 0.05 over seeds.")
+
+
+def test_finding_does_not_depend_on_the_order_of_seeds():
+    orders = ((0, 1, 2), (2, 1, 0), (1, 0, 2))
+    turned = [
+        {name: tuple([one[i] for i in order] for one in both) for name, both in SEEDS.items()} for order in orders
+    ]
+    assert len({finding(comparison_of_seeds(seeds)) for seeds in turned}) == 1
+
+
+def test_finding_of_two_that_both_keep_the_task_names_no_winner():
+    both = dict.fromkeys(("liere8", "liere"), SEEDS["liere8"])
+    assert finding(comparison_of_seeds(both)) == (
+        "Over 3 seeds per encoding: at 108 px, the training size, LieRE₈ and LieRE (dense) reach 95 % in every seed. "
+        "At 372 px, LieRE₈ and LieRE (dense) still do in every seed."
+    )
+
+
+def test_finding_of_one_seed_compares_models_not_encodings():
+    for names in (None, ["absolute", "visionllama"], ["liere8", "liere"]):
+        text = finding(make_comparison(names, seeds=1))
+        assert text.startswith("With one seed per encoding, this compares these trained models, not the encodings: at ")
+        assert text.endswith("other seeds may differ.")
+    assert finding(make_comparison(seeds=1)).endswith(
+        "At 276 px, no model does. There, LieRE (dense) is most accurate with 91.6 %, ahead of LieRE₈ with 65.1 %: "
+        "significant on these test examples (p < 0.001); other seeds may differ."
     )
 
 
 def test_finding_claims_no_more_than_the_test():
-    comparison = make_comparison(["absolute", "visionllama"])
-    assert finding(comparison).endswith("absolute with 38.1 %; the difference may be chance (p = 0.340).")
+    comparison = make_comparison(["absolute", "visionllama"], seeds=1)
+    assert finding(comparison).endswith(
+        "absolute with 38.1 %: not significant on these test examples (p = 0.340); other seeds may differ."
+    )
     comparison["pairs"] = []
-    assert finding(comparison).endswith("whether the difference is chance was not tested.")
+    assert finding(comparison).endswith("absolute with 38.1 %: not tested; other seeds may differ.")
+    assert "is not decided: VisionLLaMA, 38.8 % on average" in finding(make_comparison(["absolute", "visionllama"]))
 
 
 def test_finding_of_ties():
-    comparison = make_comparison(sizes=[108])
-    assert finding(comparison) == (
-        "At 108 px, LieRE₈, LieRE (dense) and RoPE-Mixed are level at 100.0 %; next is absolute with 45.3 %."
+    comparison = make_comparison(sizes=[108], seeds=1)
+    assert finding(comparison).endswith(
+        "There, LieRE₈, LieRE (dense) and RoPE-Mixed are level at 100.0 %; next is absolute with 45.3 %."
+    )
+    assert finding(make_comparison(sizes=[108])) == (
+        "Over 3 seeds per encoding: at 108 px, the training size, RoPE-Mixed, LieRE₈ and LieRE (dense) reach 95 % in "
+        "every seed, absolute and VisionLLaMA in none."
     )
 
 
 def test_finding_of_little():
     assert finding(make_comparison(["liere"], seeds=1, sizes=[108])) == (
-        "At 108 px, LieRE (dense) answers 100.0 % correctly. "
-        "With one seed each, nothing is known of how much runs differ."
+        "With one seed, this is about one trained model, not about its encoding: at 108 px, the training size, "
+        "LieRE (dense) reaches 95 %. There, LieRE (dense) answers 100.0 % correctly."
     )
     assert finding(make_comparison([])) == "Nothing has been evaluated yet."
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_nothing_is_said_of_other_test_examples_saying_the_same(tmp_path, seeds):
+    write_report(make_comparison(seeds=seeds), Pictures(), tmp_path)
+    assert not any("would say the same" in (tmp_path / f"report.{kind}").read_text() for kind in ("md", "html", "json"))
 
 
 def test_facts():
@@ -332,7 +464,7 @@ def test_missing_pieces(tmp_path, missing):
     page = Page(write_report(comparison, Pictures(), tmp_path).read_text())
     assert page.tags["svg"] == (2 if missing == "last points" else 1)
     assert (tmp_path / "report" / "learning-curves.png").exists() == (missing == "last points")
-    assert result_table(comparison).texts[0][1] == ("–" if missing == "evaluations" else "45.3 (43.1-47.5)")
+    assert result_table(comparison).texts[0][1] == ("–" if missing == "evaluations" else "45.3 (40.8-51.2)")
 
 
 def test_unknown_format(tmp_path):

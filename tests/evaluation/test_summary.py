@@ -4,9 +4,11 @@ import json
 import random
 
 import pytest
+from scipy import stats
 
 pytest.importorskip("tests.training.requirements")
 from liere.evaluation.predictions import Predictions
+from liere.evaluation.seeds import seed_spread
 from liere.evaluation.statistics import accuracy_interval
 from liere.evaluation.summary import encoding_names, examples_to_target, find_runs, summarise
 from tests.training.tiny import make_run
@@ -59,6 +61,7 @@ def test_an_encoding_is_the_mean_of_its_seeds_example_by_example(runs, tmp_path)
             shares = [sum(column) / 3 for column in zip(*by_seed, strict=True)]
             assert evaluation["by_seed"] == pytest.approx([sum(answers) / EXAMPLES for answers in by_seed])
             assert evaluation["accuracy"]["value"] == pytest.approx(sum(shares) / EXAMPLES)
+            assert evaluation["over_seeds"] == seed_spread(evaluation["by_seed"]).as_dict()
             assert evaluation["accuracy"] == pytest.approx(accuracy_interval(shares).as_dict())
         assert row["seconds"] == pytest.approx(11.0)
 
@@ -73,6 +76,23 @@ def test_pairs_are_told_for_every_two_encodings_and_every_size(runs, tmp_path):
         assert pair["low"] < pair["difference"] < pair["high"]
         assert pair["difference"] == pytest.approx(0.5, abs=0.1)
         assert pair["p"] < 1e-3  # as small as 9,999 permutations can tell
+
+
+def test_pairs_are_compared_over_seeds_where_there_are_several(runs, tmp_path):
+    found = summarise(runs, command="", root=tmp_path)
+    absolute, liere8 = ([sum(correct(run, 48)) / EXAMPLES for run in group] for group in (runs[:3], runs[3:]))
+    over_seeds = found["pairs"][1]["over_seeds"]
+    assert over_seeds["p"] == pytest.approx(stats.ttest_rel(liere8, absolute).pvalue)
+    assert (over_seeds["ahead"], over_seeds["pairs"], over_seeds["verdict"]) == (3, 3, 1)
+    assert "p over seeds: a paired t test" in found["pairs_note"]
+
+
+def test_one_seed_compares_models_not_encodings(runs, tmp_path):
+    found = summarise([runs[0], runs[3]], command="", root=tmp_path)
+    assert [pair["over_seeds"] for pair in found["pairs"]] == [None, None]
+    assert "this compares these trained models, not the encodings" in found["pairs_note"]
+    assert found["encodings"][0]["evaluations"][0]["over_seeds"]["low"] is None
+    assert summarise(runs[:1], command="", root=tmp_path)["pairs_note"] == ""
 
 
 def test_examples_to_the_target_are_those_of_the_first_validation_that_is_as_good(runs, tmp_path):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from liere.errors import suggest
 
-__all__ = ["ComputeSaving", "compute_savings", "examples_to_reach", "mean_curve", "monotone"]
+__all__ = ["ComputeSaving", "Curve", "compute_savings", "examples_to_reach", "mean_curve", "monotone"]
 
 Curve = Sequence[Mapping[str, float]]
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 __all__ = [
+    "CONFIDENCE",
     "PAIRED_RESAMPLES",
     "Floats",
     "Interval",

@@ -16,7 +16,8 @@ from liere.evaluation.conditions import Condition
 from liere.evaluation.paper_numbers import LABELS, SPATIAL, SPATIAL_NOTE
 from liere.evaluation.predictions import Predictions
 from liere.evaluation.report import FORMAT
-from liere.evaluation.statistics import accuracy_interval, mean_interval, paired_difference
+from liere.evaluation.seeds import compare_seeds, seed_spread
+from liere.evaluation.statistics import Floats, accuracy_interval, mean_interval, paired_difference
 from liere.machine import versions
 from liere.training.config import COORDINATE_FIELDS, ModelConfig, RunConfig
 from liere.training.runs import Run, open_run
@@ -24,10 +25,16 @@ from liere.training.runs import Run, open_run
 __all__ = ["encoding_names", "examples_to_target", "find_runs", "plain_evaluations", "summarise"]
 
 TARGET = 0.95
-PAIRS_NOTE = (
-    "On the same test examples: McNemar's exact test for one seed; for several, a permutation test of the mean "
-    "difference that flips the signs of examples, each counted with its mean over seeds. There is no correction for "
-    "the number of pairs. Intervals and p-values are about other test examples, not about other seeds."
+ONE_SEED_NOTE = (
+    "With one seed per encoding this compares these trained models, not the encodings: another seed may turn a "
+    "difference around. Differences and p-values are over test examples (McNemar's exact test), without correction for "
+    "the number of pairs."
+)
+SEEDS_NOTE = (
+    "Differences are of means over seeds, with a 95 % confidence interval over seeds (t). p over seeds: a paired t "
+    "test where encodings have seeds in common, else Welch's; the test examples are taken as they are. p over "
+    "examples: a permutation test on the same test examples, each counted with its mean over seeds; it is about these "
+    "trained models, and other seeds may differ. There is no correction for the number of pairs."
 )
 
 
@@ -102,7 +109,7 @@ def summarise(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any
         "encodings": rows,
         "paper_note": SPATIAL_NOTE if any(row["paper"] for row in rows) else "",
         "pairs": _pairs(groups, sizes),
-        "pairs_note": PAIRS_NOTE if len(groups) > 1 else "",
+        "pairs_note": _pairs_note(groups),
         "runs": [
             {
                 "encoding": name,
@@ -182,27 +189,48 @@ def _evaluation(group: list[Run], size: int) -> dict[str, Any]:
     by_seed = [_predictions(run, size) for run in group]
     correct = np.mean([predictions.correct for predictions in by_seed], axis=0)
     losses = np.mean([predictions.losses for predictions in by_seed], axis=0)
+    accuracies = [float(predictions.correct.mean()) for predictions in by_seed]
     return {
         "size": size,
         "examples": len(correct),
         "accuracy": accuracy_interval(correct).as_dict(),
         "loss": mean_interval(losses).as_dict(),
-        "by_seed": [float(predictions.correct.mean()) for predictions in by_seed],
+        "by_seed": accuracies,
+        "over_seeds": seed_spread(accuracies).as_dict(),
     }
 
 
 def _pairs(groups: dict[str, list[Run]], sizes: list[int]) -> list[dict[str, Any]]:
+    """Return every two encodings at every size: over test examples, and over seeds where there are several."""
     pairs = []
     for size in sizes:
         correct = {
-            name: np.mean([_predictions(run, size).correct for run in group], axis=0) for name, group in groups.items()
+            name: {run.config.training.seed: _predictions(run, size).correct for run in group}
+            for name, group in groups.items()
         }
         for first, second in itertools.combinations(reversed(correct), 2):
-            if len(correct[first]) == len(correct[second]):
-                found = paired_difference(correct[first], correct[second])
-                ends = {"difference": found.interval.value, "low": found.interval.low, "high": found.interval.high}
-                pairs.append({"size": size, "first": first, "second": second, **ends, "p": found.p})
+            one, other = (np.mean(list(correct[name].values()), axis=0) for name in (first, second))
+            if len(one) != len(other):
+                continue
+            found = paired_difference(one, other)
+            over_seeds = compare_seeds(*(_accuracies(correct[name]) for name in (first, second)))
+            ends = {"difference": found.interval.value, "low": found.interval.low, "high": found.interval.high}
+            pairs.append(
+                {"size": size, "first": first, "second": second}
+                | ends
+                | {"p": found.p, "over_seeds": over_seeds.as_dict() if over_seeds else None}
+            )
     return pairs
+
+
+def _accuracies(correct: dict[int, Floats]) -> dict[int, float]:
+    return {seed: float(answers.mean()) for seed, answers in correct.items()}
+
+
+def _pairs_note(groups: dict[str, list[Run]]) -> str:
+    if len(groups) < 2:
+        return ""
+    return SEEDS_NOTE if any(len(group) > 1 for group in groups.values()) else ONE_SEED_NOTE
 
 
 def _predictions(run: Run, size: int) -> Predictions:

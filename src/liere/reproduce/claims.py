@@ -1,44 +1,62 @@
-"""Whether claims of the paper hold for our runs: the order of two or more, and whether it may be chance."""
+"""Whether claims of the paper hold for our runs: the order of two or more, and whether seeds decide it."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping
 
 from liere.evaluation.report.cells import p_value
-from liere.evaluation.report.tables import SIGNIFICANT
+from liere.evaluation.seeds import SIGNIFICANT, SeedComparison, compare_seeds
 from liere.evaluation.statistics import paired_z_test
 from liere.reproduce.names import label
-from liere.reproduce.outcome import Claim
+from liere.reproduce.outcome import Claim, Verdict
 from liere.reproduce.results import Found, pair
 
-__all__ = ["compare", "is_best"]
+__all__ = ["compare", "is_best", "judge", "p_text"]
 
 
 def compare(text: str, first: Found | None, second: Found | None, *, loss: bool = False) -> Claim:
     """Judge the claim that the first is better than the second.
 
-    It holds if the first is ahead in every seed, and a paired z-test on the same examples calls that significant; it
-    does not hold if the second is; otherwise it is not decided.
+    It holds if the first is ahead in every seed, and both a test over seeds and a paired z-test on the same examples
+    call that significant; it does not hold if all of that is so for the second; otherwise, and always with one seed, it
+    is not decided.
     """
     if first is None or second is None:
         return Claim(text, "is not decided", "not run")
     test = paired_z_test(*pair(first, second, loss=loss))
     gain = -test.difference if loss else test.difference
-    unit, scale, digits = ("", 1.0, 3) if loss else (" points", 100.0, 1)
-    p = p_value(test.p)
-    evidence = (
-        f"{scale * gain:+.{digits}f}{unit}, p {p}"
-        if p.startswith("<")
-        else f"{scale * gain:+.{digits}f}{unit}, p = {p}"
-    )
-    pairs = _by_seed(first, second, loss=loss)
-    ahead = sum(one > other for one, other in pairs)
-    evidence += f", ahead in {ahead} of {len(pairs)} seeds" if len(pairs) > 1 else ", one seed"
-    if test.p < SIGNIFICANT and gain > 0 and ahead == len(pairs):
-        return Claim(text, "holds", evidence)
-    if test.p < SIGNIFICANT and gain < 0 and ahead == 0:
-        return Claim(text, "does not hold", evidence)
-    return Claim(text, "is not decided", evidence)
+    size = f"{gain:+.3f}" if loss else f"{100 * gain:+.1f} points"
+    over_seeds = compare_seeds(_scores(first, loss=loss), _scores(second, loss=loss))
+    direction = 0 if test.p >= SIGNIFICANT else 1 if gain > 0 else -1
+    return judge(text, over_seeds, direction, f"{size}, {p_text(test.p)} on these test examples")
+
+
+def judge(text: str, over_seeds: SeedComparison | None, over_examples: int, evidence: str) -> Claim:
+    """Return a claim with its verdict: what seeds and test examples agree on, and nothing with one seed.
+
+    Args:
+        text: The claim.
+        over_seeds: What seeds say, positive if the claim holds; None where there are too few.
+        over_examples: What test examples say: 1 if it holds, -1 if it does not, 0 if they do not tell.
+        evidence: What was found on the test examples.
+    """
+    if over_seeds is None:
+        return Claim(text, "is not decided", f"one seed; {evidence}")
+    agreed = over_seeds.verdict if over_seeds.verdict == over_examples else 0
+    verdicts: Mapping[int, Verdict] = {1: "holds", -1: "does not hold", 0: "is not decided"}
+    seeds = f"ahead in {over_seeds.ahead} of {over_seeds.pairs} {over_seeds.unit}, {p_text(over_seeds.p)} over seeds"
+    return Claim(text, verdicts[agreed], f"{seeds}; {evidence}")
+
+
+def p_text(p: float) -> str:
+    """Return a p-value with its sign.
+
+    Example:
+        >>> p_text(0.25), p_text(1e-5)
+        ('p = 0.250', 'p < 0.001')
+    """
+    text = p_value(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
 def is_best(text: str, name: str, found: dict[str, Found | None], *, loss: bool = False) -> Claim:
@@ -55,10 +73,6 @@ def is_best(text: str, name: str, found: dict[str, Found | None], *, loss: bool 
     return claim._replace(evidence=f"against {label(rival)}: {claim.evidence}")
 
 
-def _by_seed(first: Found, second: Found, *, loss: bool) -> list[tuple[float, float]]:
-    """Return a score of both for each seed; more is better."""
-
-    def scores(found: Found) -> list[float]:
-        return [-float(np.mean(one.losses)) for one in found.predictions] if loss else found.by_seed
-
-    return list(zip(scores(first), scores(second), strict=False))
+def _scores(found: Found, *, loss: bool) -> dict[int, float]:
+    """Return a score for each seed; more is better."""
+    return found.named([-value for value in found.loss.by_seed] if loss else found.by_seed)

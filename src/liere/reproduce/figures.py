@@ -1,4 +1,4 @@
-"""Figures of reproductions: lines with intervals, an encoding a colour."""
+"""Figures of reproductions: points with their seeds and intervals, one color per encoding."""
 
 from __future__ import annotations
 
@@ -8,49 +8,88 @@ from typing import Any
 
 from liere.comparison.plan import parse_encoding
 from liere.evaluation.figures import COLOURS, sheet
-from liere.evaluation.report.figures import CELL, Drawing, dress, figure_png, label_ends
 from liere.evaluation.report.inline_svg import inline_svg
+from liere.evaluation.report.marks import (
+    CELL,
+    MARKERS,
+    Drawing,
+    add_legend,
+    count_axis,
+    dress,
+    figure_png,
+    label_ends,
+    plot_points,
+    plot_rows,
+)
 from liere.evaluation.report.names import SPARE_COLOURS
-from liere.evaluation.statistics import Interval
+from liere.reproduce.measured import Measured
 from liere.reproduce.names import label
 
 __all__ = ["draw_columns", "draw_curves"]
 
 
 def draw_columns(
-    title: str, encodings: Sequence[str], columns: Sequence[str], ours: Callable[[str, str], Interval | None]
+    title: str,
+    encodings: Sequence[str],
+    columns: Sequence[str],
+    ours: Callable[[str, str], Measured | None],
+    *,
+    ordered: bool = True,
 ) -> Drawing:
-    """Draw a number with its interval for each encoding at each column, a line an encoding."""
-    lines = {
-        line_name(encoding): [
-            (place, value) for place, column in enumerate(columns) if (value := ours(encoding, column)) is not None
-        ]
-        for encoding in encodings
+    """Draw a number for each encoding at each column: its mean, every seed, and an interval over seeds.
+
+    Args:
+        title: What it shows.
+        encodings: What to draw.
+        columns: Where.
+        ours: The number, if there is one; with one seed its interval is the one over test examples.
+        ordered: Whether columns follow each other, as sizes do, so that a line may join them; data sets do not.
+    """
+    names = [line_name(encoding) for encoding in encodings]
+    measured = {
+        name: {place: found for place, column in enumerate(columns) if (found := ours(encoding, column)) is not None}
+        for name, encoding in zip(names, encodings, strict=True)
     }
+    measured = {name: found for name, found in measured.items() if found}
+    counts = {len(found.by_seed) for row in measured.values() for found in row.values()}
     colours = encoding_colours(encodings)
+    markers = {name: MARKERS[place % len(MARKERS)] for place, name in enumerate(measured)}
+    below = _note(counts)
+
+    def rows(ax: Any) -> None:
+        plot_rows(ax, {name: next(iter(found.values())).point() for name, found in measured.items()}, colours)
 
     def plot(ax: Any) -> None:
-        aside = 0.4 / max(len(lines), 1)
+        step = 0.5 / max(len(measured), 1)
         ends = {}
-        for place, (name, points) in enumerate(lines.items()):
-            if not points:
-                continue
-            x = [at + aside * (place - (len(lines) - 1) / 2) for at, _ in points]
-            y = [100 * value.value for _, value in points]
-            errors = [
-                [100 * (value.value - value.low) for _, value in points],
-                [100 * (value.high - value.value) for _, value in points],
-            ]
-            ax.errorbar(x, y, yerr=errors, color=colours[name], lw=1.2, elinewidth=1.1, capsize=2, marker="o", ms=4.5)
-            ends[name] = (x[-1], y[-1])
-        ax.set_xticks(range(len(columns)), columns)
-        label_ends(ax, ends, colours)
+        for place, (name, found) in enumerate(measured.items()):
+            x = [at + step * (place - (len(measured) - 1) / 2) for at in found]
+            points = [one.point() for one in found.values()]
+            plot_points(ax, x, points, colour=colours[name], marker=markers[name], joined=ordered)
+            ends[name] = (x[-1], points[-1].mean)
+        ax.set_xticks(range(len(columns)), [column.replace(", ", ",\n") for column in columns])
+        if ordered and len(measured) > 1:
+            label_ends(ax, ends, colours, markers=markers, last=len(columns) - 1.5)
+        elif not ordered:
+            add_legend(ax, [*measured], colours, markers, loc="center left", bbox_to_anchor=(1.01, 0.5))
 
-    return _draw(title, "", plot, f"{title}, by encoding, with 95 % intervals.")
+    alt = f"{title.removesuffix(', %')}, in percent, by encoding. {below.strip('()').capitalize()}."
+    if len(columns) == 1:
+        return _draw(f"{title.removesuffix(', %')}, {columns[0]}, %", below, rows, alt, grid="x")
+    return _draw(title, below, plot, alt)
+
+
+def _note(counts: set[int]) -> str:
+    """Say what dots and bars are, by how many seeds there are."""
+    if max(counts, default=1) == 1:
+        return "(one seed; bars: 95 % interval over test examples)"
+    if min(counts) > 1:
+        return "(dots: seeds; bars: 95 % interval over seeds)"
+    return "(dots: seeds; bars: 95 % interval over seeds,\nor over test examples where there is one seed)"
 
 
 def draw_curves(title: str, below: str, curves: Mapping[str, Sequence[tuple[float, float]]]) -> Drawing:
-    """Draw lines of numbers against numbers, an encoding a line."""
+    """Draw lines of numbers against numbers, one line per encoding."""
     colours = encoding_colours(list(curves))
 
     def plot(ax: Any) -> None:
@@ -60,9 +99,10 @@ def draw_curves(title: str, below: str, curves: Mapping[str, Sequence[tuple[floa
             name = line_name(encoding)
             ax.plot(x, y, color=colours[name], lw=1.4, marker="o" if len(x) == 1 else "", ms=4)
             ends[name] = points[-1]
+        count_axis(ax)
         label_ends(ax, ends, colours)
 
-    return _draw(title, below, plot, f"{title} against {below}, an encoding a line.")
+    return _draw(title, below, plot, f"{title} against {below}, one line per encoding.")
 
 
 def encoding_colours(encodings: Sequence[str]) -> dict[str, str]:
@@ -86,9 +126,9 @@ def line_name(encoding: str) -> str:
     return label(encoding).replace(" (dense),", ",")
 
 
-def _draw(title: str, below: str, plot: Callable[[Any], None], alt: str) -> Drawing:
+def _draw(title: str, below: str, plot: Callable[[Any], None], alt: str, *, grid: str = "y") -> Drawing:
     with sheet(1, 1, cell=CELL) as (figure, axes):
         ax = axes[0, 0]
         plot(ax)
-        dress(ax, title, below)
+        dress(ax, title, below, grid=grid)
         return Drawing(figure_png(figure), inline_svg(figure, title.split(",")[0].replace(" ", "-"), alt), alt)

@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple
 from liere.evaluation.paper_numbers import Printed
 from liere.evaluation.report.cells import Cell, Table
 from liere.evaluation.report.figures import Drawing
-from liere.evaluation.statistics import Interval
+from liere.reproduce.measured import Measured
 
-__all__ = ["NOTHING", "Claim", "Outcome", "number", "printed"]
+__all__ = ["NOTHING", "Claim", "Outcome", "Verdict", "number", "printed"]
 
 Verdict = Literal["holds", "does not hold", "is not decided"]
 NOTHING = Cell("–")
@@ -21,7 +21,8 @@ class Claim(NamedTuple):
 
     Attributes:
         text: The claim.
-        verdict: Whether it holds here; not decided where the difference may be chance, or runs are missing.
+        verdict: Whether it holds here; not decided where the difference may be chance, there is one seed, or runs are
+            missing.
         evidence: Why.
     """
 
@@ -52,16 +53,21 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
 
 
-def number(interval: Interval | None, *, digits: int = 1, scale: float = 100, strong: bool = False) -> Cell:
-    """Return a mean with its interval as a cell; percent by default.
+def number(found: Measured | None, *, digits: int = 1, scale: float = 100, strong: bool = False) -> Cell:
+    """Return a mean as a cell, with the worst and the best seed, or with its interval where there is one seed.
+
+    It is in percent by default.
 
     Example:
-        >>> number(Interval(0.5, 0.45, 0.55, "Wilson")).text
+        >>> from liere.evaluation.statistics import Interval
+        >>> number(Measured(Interval(0.5, 0.45, 0.55, "Jeffreys"), [0.5])).text
         '50.0 (45.0-55.0)'
+        >>> number(Measured(Interval(0.5, 0.45, 0.55, "bootstrap"), [0.3, 0.7])).text
+        '50.0 (30.0-70.0)'
     """
-    if interval is None:
+    if found is None:
         return NOTHING
-    value, low, high = (f"{scale * end:.{digits}f}" for end in (interval.value, interval.low, interval.high))
+    value, low, high = (f"{scale * end:.{digits}f}" for end in (found.value, *found.ends))
     return Cell(value, f"{low}-{high}", strong)
 
 

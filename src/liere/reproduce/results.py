@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 
 import numpy as np
@@ -12,8 +13,9 @@ from numpy.typing import NDArray
 
 from liere.evaluation.conditions import Condition
 from liere.evaluation.predictions import Predictions
-from liere.evaluation.statistics import Interval, accuracy_interval, mean_interval
+from liere.evaluation.statistics import accuracy_interval, mean_interval
 from liere.reproduce.experiment import Experiment
+from liere.reproduce.measured import Measured
 from liere.reproduce.plan import Key
 from liere.training.runs import Run
 
@@ -25,10 +27,12 @@ class Found:
     """What a model found under a condition, over its seeds.
 
     Attributes:
-        predictions: One set a seed; examples that not all seeds could read are left out.
+        predictions: One set per seed; examples that not all seeds could read are left out.
+        seeds: The seeds; 0, 1, ... where they are not given.
     """
 
     predictions: list[Predictions]
+    seeds: list[int] = field(default_factory=list)
 
     @cached_property
     def ids(self) -> NDArray[np.int64]:
@@ -49,19 +53,24 @@ class Found:
         return values[np.isin(one.ids, self.ids)]
 
     @cached_property
-    def accuracy(self) -> Interval:
-        """Accuracy, with its interval over examples."""
-        return accuracy_interval(self.correct)
+    def accuracy(self) -> Measured:
+        """Accuracy: its interval over examples, and each seed."""
+        return Measured(accuracy_interval(self.correct), self.by_seed)
 
     @cached_property
-    def loss(self) -> Interval:
-        """Loss, with its interval over examples."""
-        return mean_interval(self.losses)
+    def loss(self) -> Measured:
+        """Loss: its interval over examples, and each seed."""
+        losses = [float(np.mean(one.losses)) for one in self.predictions]
+        return Measured(mean_interval(self.losses), losses, most=math.inf)
 
     @property
     def by_seed(self) -> list[float]:
         """Accuracy of each seed."""
         return [float(one.correct.mean()) for one in self.predictions]
+
+    def named(self, values: Sequence[float]) -> dict[int, float]:
+        """Return values that stand in the order of the predictions by their seeds."""
+        return dict(zip(self.seeds or range(len(self.predictions)), values, strict=True))
 
 
 def pair(first: Found, second: Found, *, loss: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -75,7 +84,7 @@ class Results:
 
     Args:
         experiment: The experiment.
-        runs: Its runs, by what they are, one a seed.
+        runs: Its runs, by what they are, one per seed.
     """
 
     def __init__(self, experiment: Experiment, runs: dict[Key, list[Run]]) -> None:
@@ -115,7 +124,8 @@ class Results:
             parts = [_read(run, condition) for run in self.runs[key]]
             if any(part is None for part in parts):
                 return None
-            self._found[key, condition] = Found([part for part in parts if part is not None])
+            seeds = [run.config.training.seed for run in self.runs[key]]
+            self._found[key, condition] = Found([part for part in parts if part is not None], seeds)
         return self._found[key, condition]
 
     def parameters(self, key: Key) -> int:
@@ -125,6 +135,16 @@ class Results:
     def seconds(self, key: Key) -> float:
         """Return how long a run took, mean over seeds."""
         return statistics.fmean(run.result()["seconds"] for run in self.runs[key])
+
+    @property
+    def has_several_seeds(self) -> bool:
+        """Whether anything was run with more than one seed."""
+        return any(len(runs) > 1 for runs in self.runs.values())
+
+    @property
+    def has_single_seeds(self) -> bool:
+        """Whether anything was run with one seed alone."""
+        return any(len(runs) == 1 for runs in self.runs.values())
 
     def all_runs(self) -> Sequence[Run]:
         """Return every run, as often as the table has it."""

@@ -12,7 +12,7 @@ from liere.evaluation.report.figures import Drawing
 from liere.evaluation.report.finding import finding
 from liere.evaluation.report.outline import outline
 from liere.evaluation.report.pictures import Pictures, Sample
-from liere.evaluation.report.tables import SIGNIFICANT, pair_tables, result_table, run_table, seed_table
+from liere.evaluation.report.tables import bold_note, pair_tables, result_table, run_table, seed_table
 
 __all__ = ["escape", "fenced", "file_name", "folded", "markdown_table", "render_markdown"]
 
@@ -118,7 +118,10 @@ def _attention(pictures: Pictures, name: str) -> list[str]:
         "itself, so colours tell where a layer looks, not how much more than another.",
     ]
     for size in pictures.attention_by_size():
-        parts += [f"At {size} px:", f"![Attention maps at {size} px, a row an encoding]({name}/attention-{size}.png)"]
+        parts += [
+            f"At {size} px:",
+            f"![Attention maps at {size} px, one row per encoding]({name}/attention-{size}.png)",
+        ]
     return parts
 
 
@@ -126,7 +129,7 @@ def _pairs(comparison: dict[str, Any]) -> list[str]:
     tables = pair_tables(comparison)
     if not tables:
         return []
-    parts = ["## Pairs", escape(f"{comparison['pairs_note']} Bold: p < {SIGNIFICANT:g}.")]
+    parts = ["## Pairs", escape(f"{comparison['pairs_note']} {bold_note(comparison)}".strip())]
     for table in tables.values():
         parts += [f"{table.title}:", *markdown_table(table)]
     return parts

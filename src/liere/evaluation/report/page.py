@@ -17,7 +17,7 @@ from liere.evaluation.report.finding import finding
 from liere.evaluation.report.names import colours_of, plain_label
 from liere.evaluation.report.outline import outline
 from liere.evaluation.report.pictures import Pictures
-from liere.evaluation.report.tables import SIGNIFICANT, pair_tables, result_table, run_table, seed_table
+from liere.evaluation.report.tables import bold_note, pair_tables, result_table, run_table, seed_table
 
 __all__ = ["page_template", "render_page"]
 
@@ -41,7 +41,7 @@ def render_page(
         drawings=drawings,
         samples=pictures.samples,
         attention=pictures.attention_by_size(),
-        significant=SIGNIFICANT,
+        bold=bold_note(comparison),
         pairs=pair_tables(comparison),
         seeds=seed_table(comparison),
         runs=run_table(comparison),

@@ -7,20 +7,21 @@ from typing import Any
 from liere.comparison.plan import parse_encoding
 from liere.evaluation.paper_numbers import BLOCK
 from liere.evaluation.report.cells import Cell, Column, Table
-from liere.evaluation.report.figures import Drawing
-from liere.evaluation.statistics import Interval
+from liere.evaluation.report.marks import Drawing
 from liere.reproduce.claims import is_best
 from liere.reproduce.figures import draw_columns
+from liere.reproduce.measured import Measured
 from liere.reproduce.outcome import Outcome, number, printed
 from liere.reproduce.plan import Key
 from liere.reproduce.results import Results
+from liere.reproduce.tables.grid import interval_note
 
 __all__ = ["build_block"]
 
 
 def build_block(results: Results) -> Outcome:
     """Table and figure of block sizes, with the parameters of the generators."""
-    rows, claims, notes = [], [], list[str]()
+    rows, claims, notes = [], [], [interval_note(results)]
     numbers, figures = dict[str, dict[str, Any]](), dict[str, Drawing]()
     for data in results.data:
         encodings = results.encodings(data)
@@ -81,7 +82,7 @@ def block_size(results: Results, key: Key) -> int:
 def _figure(results: Results, data: str) -> Drawing:
     keys = {str(block_size(results, Key(data, "", e))): Key(data, "", e) for e in results.encodings(data)}
 
-    def ours(_: str, size: str) -> Interval | None:
+    def ours(_: str, size: str) -> Measured | None:
         found = results.found(keys[size])
         return found.accuracy if found else None
 

@@ -7,13 +7,14 @@ from typing import Any
 
 from liere.evaluation.paper_numbers import Printed
 from liere.evaluation.report.cells import Cell, Column, Table
-from liere.evaluation.statistics import Interval
+from liere.reproduce.measured import Measured
 from liere.reproduce.names import label, paper_row
 from liere.reproduce.outcome import NOTHING, number, printed
+from liere.reproduce.results import Results
 
-__all__ = ["grid_numbers", "grid_table", "slips"]
+__all__ = ["grid_numbers", "grid_table", "interval_note", "slips"]
 
-Ours = Callable[[str, str], Interval | None]
+Ours = Callable[[str, str], Measured | None]
 Paper = Callable[[str, str], Printed | None]
 
 
@@ -63,6 +64,18 @@ def grid_numbers(encodings: Sequence[str], columns: Sequence[str], ours: Ours) -
         encoding: {column: value.as_dict() for column in columns if (value := ours(encoding, column)) is not None}
         for encoding in encodings
     }
+
+
+def interval_note(results: Results) -> str:
+    """Say what stands in brackets behind our numbers."""
+    examples = "95 % confidence intervals over test examples"
+    if not results.has_several_seeds:
+        return (
+            f"One seed: intervals are {examples}, for these trained models. How much seeds differ is not known, so no "
+            "claim about encodings is decided."
+        )
+    seeds = "Ours: mean over seeds, with the worst and the best seed"
+    return f"{seeds}; where there is one seed, {examples}." if results.has_single_seeds else f"{seeds}."
 
 
 def slips(encodings: Sequence[str], columns: Sequence[str], paper: Paper) -> list[str]:

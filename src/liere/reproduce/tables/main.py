@@ -6,15 +6,17 @@ from collections.abc import Sequence
 
 from liere.evaluation.paper_numbers import LOSS, MAIN, P_VALUES, Printed
 from liere.evaluation.report.cells import Cell, Column, Table
-from liere.evaluation.report.figures import Drawing
-from liere.evaluation.statistics import Interval, paired_bootstrap, paired_difference, paired_z_test
+from liere.evaluation.report.marks import Drawing
+from liere.evaluation.seeds import compare_seeds
+from liere.evaluation.statistics import paired_bootstrap, paired_difference, paired_z_test
 from liere.reproduce.claims import compare, is_best
 from liere.reproduce.figures import draw_columns
+from liere.reproduce.measured import Measured
 from liere.reproduce.names import label
 from liere.reproduce.outcome import NOTHING, Claim, Outcome
 from liere.reproduce.plan import Key
 from liere.reproduce.results import Found, Results, pair
-from liere.reproduce.tables.grid import grid_numbers, grid_table, slips
+from liere.reproduce.tables.grid import grid_numbers, grid_table, interval_note, slips
 
 __all__ = ["VIEWS_NOTE", "build_loss", "build_main", "build_significance"]
 
@@ -22,9 +24,9 @@ VIEWS_NOTE = (
     "UCF101: the paper's intervals of 0.4 points are those of 56,745 clips (15 of each of 3,783 videos), counted one "
     "by one, as its code does; ours are of videos, with the probabilities of their clips averaged."
 )
-SEEDS_NOTE = (
-    "Intervals and p-values are about other test examples, not about other seeds: with several seeds an example counts "
-    "with its mean over them."
+EXAMPLES_NOTE = (
+    "p over seeds: a paired t test. Other p-values and the interval are over test examples, each counted with its mean "
+    "over seeds: they are about these trained models, and other seeds may differ."
 )
 
 
@@ -32,7 +34,7 @@ def build_main(results: Results) -> Outcome:
     """Table of accuracies."""
     encodings, columns = results.experiment.encodings, results.data
 
-    def ours(encoding: str, data: str) -> Interval | None:
+    def ours(encoding: str, data: str) -> Measured | None:
         found = results.found(Key(data, "", encoding))
         return found.accuracy if found else None
 
@@ -45,9 +47,9 @@ def build_main(results: Results) -> Outcome:
     for encoding, row in numbers.items():
         for data, cell in row.items():
             key = Key(data, "", encoding)
-            cell |= {"by_seed": results.found(key).by_seed, "seconds": round(results.seconds(key), 1)}  # type: ignore[union-attr]
-    figure: dict[str, Drawing] = {"Accuracy": draw_columns("Accuracy, %", encodings, columns, ours)}
-    notes = [*_views(columns), *slips(encodings, columns, paper), SEEDS_NOTE]
+            cell["seconds"] = round(results.seconds(key), 1)
+    figure: dict[str, Drawing] = {"Accuracy": draw_columns("Accuracy, %", encodings, columns, ours, ordered=False)}
+    notes = [interval_note(results), *_views(columns), *slips(encodings, columns, paper)]
     return Outcome([table, _seed_table(results)], claims, figure, {"accuracy": numbers}, notes)
 
 
@@ -55,7 +57,7 @@ def build_loss(results: Results) -> Outcome:
     """Table of losses."""
     encodings, columns = results.experiment.encodings, results.data
 
-    def ours(encoding: str, data: str) -> Interval | None:
+    def ours(encoding: str, data: str) -> Measured | None:
         found = results.found(Key(data, "", encoding))
         return found.loss if found else None
 
@@ -67,13 +69,13 @@ def build_loss(results: Results) -> Outcome:
     for data in columns:
         found = {encoding: results.found(Key(data, "", encoding)) for encoding in encodings}
         claims.append(is_best(f"{data}: LieRE₈ has the least loss", "liere8", found, loss=True))
-    notes = [*_views(columns), *slips(encodings, columns, paper), SEEDS_NOTE]
+    notes = [interval_note(results), *_views(columns), *slips(encodings, columns, paper)]
     return Outcome([table], claims, {}, {"loss": grid_numbers(encodings, columns, ours)}, notes)
 
 
 def build_significance(results: Results) -> Outcome:
     """Table of p-values: RoPE-Mixed against LieRE_8."""
-    rows, numbers, claims = [], {}, []
+    rows, numbers, claims = [], dict[str, dict[str, float | None]](), []
     for data in results.data:
         first, second = (results.found(Key(data, "", encoding)) for encoding in ("liere8", "rope_mixed"))
         paper = P_VALUES.get(results.paper_data(data))
@@ -83,10 +85,13 @@ def build_significance(results: Results) -> Outcome:
         if first and second:
             both = pair(first, second)
             z, drawn, exact = paired_z_test(*both), paired_bootstrap(*both), paired_difference(*both)
+            seeds = compare_seeds(first.named(first.by_seed), second.named(second.by_seed))
             numbers[data] = {"difference": z.difference, "z": z.p, "bootstrap": drawn.p, "exact": exact.p}
+            numbers[data]["seeds"] = seeds.p if seeds else None
     columns = [
         Column("data set", numeric=False),
         Column("difference, points"),
+        Column("p, seeds"),
         Column("p, z-test"),
         Column("p, bootstrap"),
         Column("p, McNemar or permutations"),
@@ -97,18 +102,20 @@ def build_significance(results: Results) -> Outcome:
         "accuracies (6.1e-03 from the rounded ones).",
         f"The paper's fourth p-value, {P_VALUES['384 px']:.1e} at 384 px, is with `liere reproduce resolution`.",
         *_views(results.data),
-        SEEDS_NOTE,
+        EXAMPLES_NOTE,
     ]
     return Outcome([Table("RoPE-Mixed against LieRE₈", columns, rows)], claims, {}, {"p": numbers}, notes)
 
 
 def _tests(first: Found | None, second: Found | None) -> list[Cell]:
     if first is None or second is None:
-        return [NOTHING] * 4
+        return [NOTHING] * 5
     both = pair(first, second)
     z = paired_z_test(*both)
     gain = Cell(f"{100 * z.difference:+.2f}", f"{100 * z.low:+.2f} to {100 * z.high:+.2f}")
-    return [gain, *(Cell(f"{p:.1e}") for p in (z.p, paired_bootstrap(*both).p, paired_difference(*both).p))]
+    seeds = compare_seeds(first.named(first.by_seed), second.named(second.by_seed))
+    over_seeds = Cell(f"{seeds.p:.1e}") if seeds else Cell("one seed")
+    return [gain, over_seeds, *(Cell(f"{p:.1e}") for p in (z.p, paired_bootstrap(*both).p, paired_difference(*both).p))]
 
 
 def _accuracy_claims(results: Results, data: str) -> list[Claim]:

@@ -7,14 +7,14 @@ from typing import Any
 from liere.evaluation.conditions import Condition
 from liere.evaluation.paper_numbers import P_VALUES
 from liere.evaluation.report.cells import Table
-from liere.evaluation.statistics import Interval
 from liere.reproduce.claims import compare
 from liere.reproduce.figures import draw_columns
+from liere.reproduce.measured import Measured
 from liere.reproduce.names import label
 from liere.reproduce.outcome import Claim, Outcome
 from liere.reproduce.plan import Key
 from liere.reproduce.results import Found, Results
-from liere.reproduce.tables.grid import grid_numbers, grid_table
+from liere.reproduce.tables.grid import grid_numbers, grid_table, interval_note
 
 __all__ = ["build_resolution"]
 
@@ -35,7 +35,7 @@ def build_resolution(results: Results) -> Outcome:
 
             def ours(
                 encoding: str, column: str, fine_tuned: bool = fine_tuned, policy: str = policy
-            ) -> Interval | None:
+            ) -> Measured | None:
                 found = _found(results, data, encoding, fine_tuned, int(column.split()[0]), policy)
                 return found.accuracy if found else None
 
@@ -45,6 +45,7 @@ def build_resolution(results: Results) -> Outcome:
             figures[f"{recipe.capitalize()}, {policy}"] = draw_columns(title, encodings, columns, ours)
             numbers[f"{recipe}, {policy}"] = grid_numbers(encodings, columns, ours)
     notes = [
+        interval_note(results),
         "The paper shows this as a figure without numbers.",
         "Absolute positions are interpolated, whatever the policy.",
     ]

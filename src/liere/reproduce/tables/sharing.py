@@ -11,6 +11,7 @@ from liere.reproduce.names import label
 from liere.reproduce.outcome import NOTHING, Outcome, number, printed
 from liere.reproduce.plan import Key
 from liere.reproduce.results import Results
+from liere.reproduce.tables.grid import interval_note
 from liere.training.cost import forward_operations, scaled
 
 __all__ = ["build_sharing"]
@@ -54,6 +55,7 @@ def build_sharing(results: Results) -> Outcome:
                     claims.append(compare(text, found, results.found(Key(data, "nothing", "rope_mixed"))))
         rows.append(cells)
     notes = [
+        interval_note(results),
         "* " + SHARING_NOTE,
         "Multiply-adds: of an image's forward pass, rotations and their exponential included.",
     ]

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from liere.evaluation.conditions import Condition
 from liere.evaluation.drops import drop_difference, relative_drop
 from liere.evaluation.paper_numbers import SHUFFLING
 from liere.evaluation.report.cells import Cell, Column, Table
-from liere.evaluation.report.figures import Drawing
-from liere.evaluation.statistics import Interval
+from liere.evaluation.report.marks import Drawing
+from liere.evaluation.seeds import compare_seeds
+from liere.reproduce.claims import judge
 from liere.reproduce.figures import draw_columns
+from liere.reproduce.measured import Measured
 from liere.reproduce.names import label, paper_row
 from liere.reproduce.outcome import NOTHING, Claim, Outcome, number, printed
 from liere.reproduce.plan import Key
 from liere.reproduce.results import Found, Results, pair
+from liere.reproduce.tables.grid import interval_note
 
 __all__ = ["build_shuffling"]
 
 
 def build_shuffling(results: Results) -> Outcome:
-    """Tables of accuracy before and after shuffling, one a data set and kind of shuffling."""
-    tables, claims, numbers, notes = [], [], dict[str, Any](), list[str]()
-    drops: dict[str, dict[str, Interval]] = {}
+    """Tables of accuracy before and after shuffling, one per data set and kind of shuffling."""
+    tables, claims, numbers, notes = [], [], dict[str, Any](), [interval_note(results)]
+    drops: dict[str, dict[str, Measured]] = {}
     for data in results.data:
         for what in ("patches", "frames"):
             column = f"{data}, {what}"
@@ -39,16 +43,17 @@ def build_shuffling(results: Results) -> Outcome:
             results.experiment.encodings,
             list(drops),
             lambda encoding, column: drops[column].get(encoding),
+            ordered=False,
         )
     return Outcome(tables, claims, figure, {"drop": numbers}, list(dict.fromkeys(notes)))
 
 
 def _table(
     results: Results, data: str, what: str, notes: list[str]
-) -> tuple[Table, dict[str, Interval], dict[str, tuple[Found, Found]]]:
+) -> tuple[Table, dict[str, Measured], dict[str, tuple[Found, Found]]]:
     known = SHUFFLING.get(results.paper_data(data), {}) if what == "patches" else {}
     encodings = results.encodings(data)
-    rows, drops, found = [], dict[str, Interval](), dict[str, tuple[Found, Found]]()
+    rows, drops, found = [], dict[str, Measured](), dict[str, tuple[Found, Found]]()
     for encoding in encodings:
         key = Key(data, "", encoding)
         side = results.condition(key).size
@@ -58,7 +63,7 @@ def _table(
             continue
         found[encoding] = (before, after)
         if before.accuracy.value > 0:
-            drops[encoding] = relative_drop(*pair(before, after))
+            drops[encoding] = Measured(relative_drop(*pair(before, after)), _by_seed(before, after), least=-math.inf)
         rows.append([Cell(label(encoding)), number(before.accuracy), number(after.accuracy)])
         rows[-1].append(number(drops.get(encoding)))
         rows[-1] += [Cell(f"{paper[0]:.1f}"), Cell(f"{paper[1]:.1f}"), printed(paper[2])] if paper else [NOTHING] * 3
@@ -69,8 +74,8 @@ def _table(
     return Table(f"{data}: shuffled {what}, %", columns, rows), drops, found
 
 
-def _claim(column: str, drops: dict[str, Interval], found: dict[str, tuple[Found, Found]]) -> Claim:
-    """Judge whether LieRE loses most: the paired difference of the two largest drops, and every seed."""
+def _claim(column: str, drops: dict[str, Measured], found: dict[str, tuple[Found, Found]]) -> Claim:
+    """Judge whether LieRE loses most: the two largest drops, over seeds and over test examples."""
     text = f"{column}: LieRE loses most by shuffling, so it uses positions most"
     lieres = [name for name in drops if name.startswith("liere")]
     others = [name for name in drops if not name.startswith("liere")]
@@ -78,17 +83,13 @@ def _claim(column: str, drops: dict[str, Interval], found: dict[str, tuple[Found
         return Claim(text, "is not decided", "not run, or nothing is right")
     first, second = (max(names, key=lambda name: drops[name].value) for names in (lieres, others))
     difference = drop_difference(pair(*found[first]), pair(*found[second]))
-    seeds = [one > other for one, other in zip(_by_seed(*found[first]), _by_seed(*found[second]), strict=False)]
+    one, other = (found[name][0].named(drops[name].by_seed) for name in (first, second))
+    direction = (difference.low > 0) - (difference.high < 0)
     evidence = (
         f"{label(first)} {100 * drops[first].value:.1f} %, {label(second)} {100 * drops[second].value:.1f} %, "
-        f"difference {100 * difference.low:+.1f} to {100 * difference.high:+.1f}, "
-        f"more in {sum(seeds)} of {len(seeds)} seeds"
+        f"difference {100 * difference.low:+.1f} to {100 * difference.high:+.1f} over test examples"
     )
-    if difference.low > 0 and all(seeds):
-        return Claim(text, "holds", evidence)
-    if difference.high < 0 and not any(seeds):
-        return Claim(text, "does not hold", evidence)
-    return Claim(text, "is not decided", evidence)
+    return judge(text, compare_seeds(one, other), direction, evidence)
 
 
 def _by_seed(before: Found, after: Found) -> list[float]:

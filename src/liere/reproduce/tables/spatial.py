@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from liere.evaluation.conditions import Condition
 from liere.evaluation.paper_numbers import SPATIAL, SPATIAL_2M, SPATIAL_NOTE, Printed
-from liere.evaluation.report.figures import Drawing, draw_attention
+from liere.evaluation.report.figures import draw_attention
+from liere.evaluation.report.marks import Drawing
 from liere.evaluation.report.pictures import AttentionRow
-from liere.evaluation.statistics import Interval
 from liere.reproduce.claims import compare
 from liere.reproduce.figures import draw_columns
+from liere.reproduce.measured import Measured
 from liere.reproduce.names import label
 from liere.reproduce.outcome import Claim, Outcome
 from liere.reproduce.plan import Key
 from liere.reproduce.results import Found, Results
-from liere.reproduce.tables.grid import grid_numbers, grid_table
+from liere.reproduce.tables.grid import grid_numbers, grid_table, interval_note
 
 __all__ = ["build_attention", "build_spatial"]
 
@@ -28,7 +29,7 @@ def build_spatial(results: Results) -> Outcome:
     def found(encoding: str, column: str) -> Found | None:
         return results.found(Key(data, "", encoding), Condition(int(column.split()[0])))
 
-    def ours(encoding: str, column: str) -> Interval | None:
+    def ours(encoding: str, column: str) -> Measured | None:
         one = found(encoding, column)
         return one.accuracy if one else None
 
@@ -45,7 +46,7 @@ def build_spatial(results: Results) -> Outcome:
         for column in (columns[0], columns[-1])
         if second != "rope_mixed" or column == columns[-1]
     ]
-    notes = [f"Paper: {SPATIAL_NOTE}."]
+    notes = [interval_note(results), f"Paper: {SPATIAL_NOTE}."]
     longer = [key for key in results.runs if key.variant]
     for key in longer:
         if (one := results.found(key, Condition(sizes[0]))) is not None:
@@ -58,7 +59,7 @@ def build_spatial(results: Results) -> Outcome:
 
 
 def build_attention(results: Results) -> Outcome:
-    """Figures of the CLS token's attention, a row an encoding and a column a layer."""
+    """Figures of the CLS token's attention, one row per encoding and one column per layer."""
     from liere.evaluation.task_pictures import attention_of
 
     (data,) = results.data
@@ -70,7 +71,7 @@ def build_attention(results: Results) -> Outcome:
             for key, runs in results.runs.items()
             if not key.variant
         ]
-        alt = f"Attention of the CLS token at {size} px, a row an encoding, a column a layer."
+        alt = f"Attention of the CLS token at {size} px, one row per encoding, one column per layer."
         figures[f"Attention at {size} px"] = Drawing(draw_attention(rows), "", alt)
     text = "RoPE-Mixed and LieRE learn to look at the Y, absolute and VisionLLaMA less"
     claim = Claim(text, "is not decided", "to be seen, not measured: look at the figures")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from liere.evaluation.paper_numbers import SIZE, Printed
-from liere.evaluation.statistics import Interval
 from liere.reproduce.claims import compare, is_best
 from liere.reproduce.figures import draw_columns
+from liere.reproduce.measured import Measured
 from liere.reproduce.names import label
 from liere.reproduce.outcome import Claim, Outcome
 from liere.reproduce.plan import Key
 from liere.reproduce.results import Found, Results
-from liere.reproduce.tables.grid import grid_numbers, grid_table, slips
+from liere.reproduce.tables.grid import grid_numbers, grid_table, interval_note, slips
 
 __all__ = ["build_fraction", "build_pooling", "build_size"]
 
@@ -83,7 +83,7 @@ def _build(
     def found(encoding: str, variant: str) -> Found | None:
         return results.found(Key(data, variant, encoding))
 
-    def ours(encoding: str, variant: str) -> Interval | None:
+    def ours(encoding: str, variant: str) -> Measured | None:
         one = found(encoding, variant)
         return one.accuracy if one else None
 
@@ -92,5 +92,5 @@ def _build(
         claims(found),
         {"Accuracy": draw_columns(f"{title.removesuffix(', %')} ({data}), %", encodings, variants, ours)},
         {"data": data, "accuracy": grid_numbers(encodings, variants, ours)},
-        slips(encodings, variants, paper),
+        [interval_note(results), *slips(encodings, variants, paper)],
     )
