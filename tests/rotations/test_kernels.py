@@ -6,11 +6,15 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from liere import apply_rotations, exp_skew, grid_positions
 from liere.generators import write_positions
-from liere.rotations import kernels, operators, position_rotations
+from liere.rotations import kernels, operators, position_rotations, scaling
+from liere.rotations.flop_formulas import _position_products
 from liere.rotations.plain import exp_plainly
+from liere.rotations.polynomial import POLYNOMIALS, PRODUCTS
+from liere.rotations.rays import find_rays
 from liere.rotations.scaling import cut_chunks, sort_by_level
 from tests.numerics import assert_close, dtypes, random_skew, seeds, tolerance
 
@@ -174,6 +178,36 @@ def test_the_workspace_serves_training_after_inference():
         exp_skew(X)
     exp_skew(X.requires_grad_()).sum().backward()
     assert X.grad is not None
+
+
+class CountProducts(TorchDispatchMode):
+    """Counts the matrices that are multiplied."""
+
+    def __init__(self):
+        super().__init__()
+        self.products = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        factor = {"bmm": 0, "baddbmm": 1, "baddbmm_": 1}.get(function.overloadpacket.__name__)
+        self.products += 0 if factor is None else len(args[factor])
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("offset", [(3, 1), (11, 11), (22, 17)])
+def test_placed_grids_take_as_many_products_as_are_counted_and_fewer_than_without_extra_positions(offset):
+    positions = grid_positions((14, 14)) + torch.tensor(offset) * torch.tensor(1 / 13)
+    A = random_skew(0, 16, 100.0, 2, 3).float()
+    norms, rays = kernels.position_norms(positions, A[None])[0], find_rays(positions)
+    with CountProducts() as forward:
+        R = kernels.positions_forward(positions, A, norms, rays)
+    with CountProducts() as backward:
+        kernels.positions_backward(torch.ones_like(R), positions, A, R, norms, rays)
+    assert forward.products == _position_products(positions, A, backward=False)
+    assert backward.products == _position_products(positions, A, backward=True)
+    own = scaling.levels(norms, POLYNOMIALS[torch.float32])
+    given = rays.for_levels(own)
+    without = 3 * int((own[given.roots] + PRODUCTS).sum() + len(positions) - len(given.roots))
+    assert forward.products < 0.95 * without
 
 
 @pytest.mark.parametrize("levels", [[], [3], [2, 2, 2], [5, 0, 3, 0, 5, 1, 1]])
