@@ -93,7 +93,6 @@ def test_what_is_wrong_is_told_in_a_line_with_field_and_value(content, parts):
         assert part in message
 
 
-@pytest.mark.xfail(reason="of three values and more only the first is named", strict=True)
 @pytest.mark.parametrize(
     ("field", "values"),
     [("cls_position", "'none', 'center' or 'unseen'"), ("position_policy", "'extend', 'rescale' or 'reference'")],

@@ -111,6 +111,8 @@ def explain(error: ValidationError) -> str:
         return f"unknown field {'.'.join(path)}: {suggest(path[-1], names)}"
     while len(path) > 1 and ".".join(path) not in known:
         path.pop()  # inside a field: one of several types, or an entry
-    expected = first["msg"].removeprefix("Input should be ").partition(",")[0]
+    expected = first["msg"].removeprefix("Input should be ")
+    if first["type"] != "literal_error":  # of which the commas are between the values
+        expected = expected.partition(",")[0]
     value = first["input"]
     return f"{'.'.join(path)} must be {expected}, got {value!r} of type {type(value).__name__}"
