@@ -176,7 +176,7 @@ def test_the_measured_tables_are_those_of_the_committed_results():
     page, readme = ((ROOT / name).read_text() for name in ("docs/reproduce.md", "README.md"))
     for encoding, row in main_numbers.items():
         cell = row["CIFAR-10"]
-        accuracy = f"{100 * cell['value']:.1f} ({100 * cell['low']:.1f}-{100 * cell['high']:.1f})"
+        accuracy = f"{100 * cell['value']:.1f}"
         seeds = ", ".join(f"{100 * value:.1f}" for value in cell["by_seed"])
         lost = f"{100 * drops['CIFAR-10, patches'][encoding]['value']:.0f} %"
         start = f"| {label(encoding)} | {accuracy} | {seeds} | {lost} |"
