@@ -1,0 +1,28 @@
+"""Draw two comparisons side by side, as at the top of the README.
+
+    python tools/side_by_side.py docs/results/spatial.json docs/results/placement.json --out docs/results/side_by_side.png
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from liere.commands.output import say
+from liere.evaluation.report.side_by_side import write_side_by_side
+
+
+def main() -> None:
+    """Read both, draw, and print the text alternative."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paper", type=Path, help="report.json of a comparison without position augmentation")
+    parser.add_argument("placement", type=Path, help="report.json of a comparison with random placement")
+    parser.add_argument("--out", type=Path, required=True, help="a .png or .svg file")
+    args = parser.parse_args()
+    files = {"as in the paper": args.paper, "with random placement (ours)": args.placement}
+    say(write_side_by_side(args.out, {title: json.loads(file.read_text()) for title, file in files.items()}))
+
+
+if __name__ == "__main__":
+    main()
