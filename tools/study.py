@@ -119,11 +119,9 @@ def markdown(content: dict[str, Any]) -> str:
     sizes = sorted({row["size"] for row in content["rows"]})
     groups: dict[tuple[str, ...], dict[int, dict[str, Any]]] = {}
     for row in content["rows"]:
-        tested = ", ".join(
-            [f"{row['policy']}ed positions"] * ("policy" in row)
-            + [f"attention scale {row.get('attention_scale')}"] * ("attention_scale" in row)
-        )
-        key = (row["data"], row["variant"], label(row["encoding"]), tested)
+        tested = [f"positions {row['policy']}"] if "policy" in row else []
+        tested += [f"attention scale {row['attention_scale']}"] if "attention_scale" in row else []
+        key = (row["data"], row["variant"], label(row["encoding"]), ", ".join(tested))
         groups.setdefault(key, {})[row["size"]] = row
     head = ["data", "variation", "encoding", "tested with", *(f"{size} px" for size in sizes)]
     columns = [number for number in range(4) if len({key[number] for key in groups}) > 1]
