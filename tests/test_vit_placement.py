@@ -342,3 +342,10 @@ def test_compiled_models_train_with_the_draws_of_eager_ones():
 @pytest.mark.parametrize("place", ["none", "center", "unseen"])
 def test_models_compiled_to_machine_code_train_too(name, place):
     assert run_compiled("inductor", f"{name}/{place}") == f"agreed on {name}/{place}\n"
+
+
+def test_keys_that_are_not_rotated_cannot_be_unseen():
+    with pytest.raises(
+        ValueError, match="cls_position='unseen' needs rotated keys, but the encoding SinCos rotates none"
+    ):
+        small_model("sincos", cls_position="unseen")

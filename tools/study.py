@@ -18,6 +18,7 @@ from typing import Any
 
 from liere.commands.compare import ProgressLine, run_state
 from liere.commands.output import say
+from liere.evaluation.conditions import Condition
 from liere.files import write_atomically
 from liere.reproduce.catalogue import Entry
 from liere.reproduce.experiment import Experiment, experiments_folder
@@ -43,6 +44,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, help="processes (default: one per core)")
     parser.add_argument("--keep", action="store_true", help="write to docs/results/studies instead, with the runs")
     args = parser.parse_args()
+    if args.keep and args.seeds:
+        parser.error("--keep is for the seeds of the study: leave --seeds out")
     study = prepare(args.study, args.out, args.data, args.seeds)
     say(f"{args.study.stem}: {len(study.missing())} runs to do")
     run(study, args.jobs)
@@ -52,6 +55,7 @@ def main() -> None:
         "title": study.experiment.title,
         "note": study.experiment.note,
         "command": f"python tools/study.py experiments/studies/{args.study.name}",
+        "seeds": study.experiment.seeds,
         "test_examples": study.experiment.test_examples,
         "rows": rows_of(results),
         "runs": sorted({run.folder.name for run in results.all_runs()}),
@@ -119,9 +123,8 @@ def markdown(content: dict[str, Any]) -> str:
     sizes = sorted({row["size"] for row in content["rows"]})
     groups: dict[tuple[str, ...], dict[int, dict[str, Any]]] = {}
     for row in content["rows"]:
-        tested = [f"positions {row['policy']}"] if "policy" in row else []
-        tested += [f"attention scale {row['attention_scale']}"] if "attention_scale" in row else []
-        key = (row["data"], row["variant"], label(row["encoding"]), ", ".join(tested))
+        _, _, tested = Condition.of(row).describe().partition(", ")
+        key = (row["data"], row["variant"], label(row["encoding"]), tested)
         groups.setdefault(key, {})[row["size"]] = row
     head = ["data", "variation", "encoding", "tested with", *(f"{size} px" for size in sizes)]
     columns = [number for number in range(4) if len({key[number] for key in groups}) > 1]

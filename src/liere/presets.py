@@ -81,9 +81,10 @@ def create_model(
         qkv_bias: Whether queries, keys and values have biases; those of the paper have none.
         position_policy: How positions behave at other resolutions; see `liere.grid_positions`.
         position_shift: Random placement: in training, each forward pass moves the whole grid by one random offset per
-            axis, in whole token steps, up to this many times the extent of the training grid. A model that is to work
-            on images up to n times as long as the training images wants n - 1. This and the next three are explained
-            in `liere.augment_positions`; they need an encoding with coordinates, and do nothing in eval mode.
+            axis, in whole token steps, up to this many times the extent of the training grid. For inputs of up
+            to m patches per axis after training with n, `(m - n) / (n - 1)` shows all their coordinates. This and the
+            next three are explained in `liere.augment_positions`; they need an encoding with coordinates, and do
+            nothing in eval mode.
         position_stretch: In training, multiply each axis by its own random factor in [1/stretch, stretch].
         position_zoom: In training, multiply all axes by one random factor in [1/zoom, zoom].
         position_noise: In training, move each token by up to this many token steps on each axis.

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from liere.encodings import PositionEncoding, TransformerShape
+from liere.encodings import PositionEncoding, RotaryEncoding, TransformerShape
 from liere.errors import suggest
 from liere.layers import Attention, Block, PatchEmbed, grid_shape
 from liere.position_augmentation import PositionAugmentation, augment_positions
@@ -204,6 +204,11 @@ class VisionTransformer(nn.Module):
             raise ValueError(
                 f"{wrong} changes coordinates, but the encoding {type(encoding).__name__} has none: leave it out, or "
                 "use an encoding with coordinates, such as 'liere8', 'rope_mixed' or 'sincos'"
+            )
+        if self.cls_position == "unseen" and not isinstance(encoding, RotaryEncoding):
+            raise ValueError(
+                f"cls_position='unseen' needs rotated keys, but the encoding {type(encoding).__name__} rotates none: "
+                "leave it out"
             )
         if self.cls_position != "none" and not self.num_prefix_tokens:
             raise ValueError(f"cls_position={self.cls_position!r} needs a CLS token: use pool='cls', or leave it out")

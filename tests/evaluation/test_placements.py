@@ -125,6 +125,23 @@ class TestSensitivity:
         assert min(layer.patches for layer in dense) > 1e-3
         assert mixed[0].prefix is None
 
+    @pytest.mark.parametrize(("training", "offsets"), [(True, [(1, 1)]), (False, [])])
+    def test_it_needs_eval_mode_and_offsets(self, training, offsets):
+        with pytest.raises(ValueError, match="eval mode, and at least one offset"):
+            attention_changes(small_model("liere8").train(training), torch.randn(1, 3, 16, 16), offsets)
+
     def test_absolute_positions_cannot_be_moved(self):
         with pytest.raises(ValueError, match="Absolute has no coordinates"):
             attention_changes(small_model("absolute"), torch.randn(1, 3, 16, 16), [(1, 1)])
+
+
+@pytest.mark.parametrize("text", ["8", "8.0", "8,8", " 8, 8.0"])
+def test_a_placement_has_one_name(text):
+    assert Condition(36, placement=text) == Condition(36, placement="8")
+
+
+def test_a_placement_of_too_many_axes_is_refused_before_anything_is_predicted(run):
+    run.evaluation_file.unlink(missing_ok=True)
+    with pytest.raises(ValueError, match="placement '1,2,3' must be"):
+        evaluate(run, [Condition(36), Condition(36, placement="1,2,3")], examples=4, say=print)
+    assert not run.evaluation_file.exists()

@@ -52,8 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[""],
         metavar="N",
-        help="move the grid by so many token steps on every axis, or on each, like 0,8; shows how much the model "
-        "depends on where the grid lies (default: not moved)",
+        help="move the grid by so many token steps on every axis, or on each, like 0,8; shows how much the "
+        "model depends on where the grid lies (default: not moved)",
     )
     parser.add_argument("--examples", type=positive_number, metavar="N", help="test examples (default: all)")
     parser.add_argument("--batch-size", type=positive_number, metavar="N", help="(default: 100 images or clips)")

@@ -89,14 +89,15 @@ class PositionEncoding(nn.Module):
     def embed(
         self,
         tokens: Float[Tensor, "batch tokens dim"],
-        positions: Float[Tensor, "patches ndim"],
+        positions: Float[Tensor, "positioned ndim"],
         grid: tuple[int, ...],
     ) -> Float[Tensor, "batch tokens dim"]:
         """Add position embeddings to the tokens, prefix tokens first, the grid's after them.
 
         Args:
             tokens: All tokens.
-            positions: Positions of the tokens of the grid.
+            positions: Positions of the last `len(positions)` tokens: those of the grid, and with
+                `cls_position="center"` those of the prefix tokens before them.
             grid: Shape of the grid, which may differ from the one in training.
         """
         return tokens

@@ -47,7 +47,10 @@ class Condition:
             if value and value not in known:
                 raise ValueError(f"unknown {name} {value!r}: {suggest(value, known)}")
         if self.placement:
-            self.offsets(len(self.placement.split(",")))
+            numbers = self.offsets(len(self.placement.split(",")))
+            # One way to write each placement, so that it has one record.
+            short = numbers[:1] if len(set(numbers)) == 1 else numbers
+            object.__setattr__(self, "placement", ",".join(f"{number:g}" for number in short))
 
     def offsets(self, axes: int) -> tuple[float, ...]:
         """Return the placement with one number per axis.
@@ -65,7 +68,7 @@ class Condition:
             numbers = ()
         if not numbers or not all(map(math.isfinite, numbers)) or len(numbers) not in (1, axes):
             raise ValueError(
-                f"placement {self.placement!r} must be a number of token steps, or {axes} of them, one per axis: "
+                f"placement {self.placement!r} must be a number of token steps for all axes, or one number per axis: "
                 "write it like 8 or 0,8"
             )
         return numbers * axes if len(numbers) == 1 else numbers

@@ -65,6 +65,7 @@ def evaluate(
         raise ValueError(
             f"placements move coordinates, but the encoding {config.model.encoding} has none: leave them out"
         )
+    offsets = {one: one.offsets(len(model.grid)) if one.placement else None for one in wanted}
     classifier = Classifier(model, config)
     gather = _Gather()
     trainer = make_trainer(config, callbacks=[gather])
@@ -80,7 +81,7 @@ def evaluate(
         policy, scale = as_trained
         model.position_policy = cast(Policy, condition.policy) if condition.policy else policy
         model.attention_scale = cast(AttentionScale, condition.attention_scale) if condition.attention_scale else scale
-        model.placement = condition.offsets(len(model.grid)) if condition.placement else None
+        model.placement = offsets[condition]
         trainer.predict(
             classifier, datamodule=_Data(split, batch_size, config.hardware.workers), return_predictions=False
         )

@@ -47,7 +47,7 @@ def attention_changes(
         offsets: Where to move the grid, in token steps on each axis.
 
     Raises:
-        ValueError: If the encoding has no coordinates.
+        ValueError: If the encoding has no coordinates, the model is in train mode, or there are no offsets.
 
     Example:
         >>> from liere import create_model
@@ -59,6 +59,8 @@ def attention_changes(
     """
     if not model.encoding.has_coordinates:
         raise ValueError(f"the encoding {type(model.encoding).__name__} has no coordinates that could be moved")
+    if model.training or not offsets:
+        raise ValueError("attention_changes needs a model in eval mode, and at least one offset")
     layers = [module for module in model.modules() if isinstance(module, Attention)]
     seen = _arguments(model, layers, images)
     before = [_attention(layer, arguments) for layer, arguments in zip(layers, seen, strict=True)]
@@ -73,7 +75,7 @@ def attention_changes(
                 after = _attention(layer, (tokens, rotations, *seen[number][2:]))
                 change = (after - before[number]).abs().sum(-1).mean((0, 1)) / 2  # one number per query
                 prefix = model.num_prefix_tokens
-                totals[number] += torch.cat([change[:prefix], change[prefix:].mean(0, keepdim=True)])
+                totals[number] += torch.cat([change[:prefix], change[prefix:].mean(0, keepdim=True)]).cpu()
     finally:
         model.placement = at_origin
     return [
