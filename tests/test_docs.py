@@ -43,7 +43,7 @@ def test_python_runs_as_it_stands(page, capsys, tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_are_understood(page):
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
-    for line in "\n".join(blocks(page, "bash")).splitlines():
+    for line in "\n".join(blocks(page, "bash")).replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         if words[:1] == ["liere"]:
             make_parser().parse_args(words[1:])
