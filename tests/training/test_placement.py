@@ -146,7 +146,7 @@ def test_an_encoding_without_coordinates_is_refused_in_a_line_before_there_is_a_
     assert not (tmp_path / "run").exists()
 
 
-# Started anew for each process, as Lightning does with the script that began the first one.
+# Started again for each process, as Lightning does with the script that began the first one.
 SCRIPT = """
 import json, os, sys
 from liere import vit
