@@ -216,6 +216,7 @@ OTHER = {
     "model.position_policy": "rescale",
     "model.cls_position": "center",
     "model.attention_scale": "log",
+    "optimizer.name": "muon",
     "optimizer.betas": (0.8, 0.9),
     "hardware.accelerator": "gpu",
     "hardware.strategy": "ddp",

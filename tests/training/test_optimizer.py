@@ -90,3 +90,30 @@ class TestGroups:
         optimizer.step()
         torch.testing.assert_close(weight.detach(), before[0] * (1 - 1e-4 * 0.1), rtol=1e-6, atol=0)
         assert torch.equal(bias, before[1])
+
+
+class TestMuon:
+    @pytest.mark.parametrize("encoding", ["liere8", "absolute"])
+    def test_matrices_of_the_layers_are_muons_and_nothing_else_is(self, encoding):
+        model = liere.create_model(None, encoding=encoding, **SIZE)
+        config = OptimizerConfig(name="muon", learning_rate=1e-3, matrix_learning_rate=0.03, weight_decay=0.1)
+        rates = groups(model, config)
+        blocks = {
+            id(parameter): group["matrix_blocks"]
+            for group in make_optimizer(model, config).param_groups
+            for parameter in group["params"]
+        }
+        inside = {
+            name for name, _ in model.named_parameters() if name.startswith("blocks.") and name.endswith(".weight")
+        }
+        inside -= {name for name in inside if "norm" in name}
+        assert len(inside) == 2 * 4
+        for name, parameter in model.named_parameters():
+            assert blocks[id(parameter)] == (0 if name not in inside else 3 if "qkv" in name else 1)
+            assert rates[name][0] == (0.03 if name in inside else 1e-3)
+        assert rates["blocks.0.attention.qkv.weight"] == (0.03, 0.1)
+
+    def test_generators_keep_a_learning_rate_of_their_own(self):
+        model = liere.create_model(None, encoding="liere8", **SIZE)
+        found = groups(model, OptimizerConfig(name="muon", generator_learning_rate=7e-5))
+        assert {rate for name, (rate, _) in found.items() if "generators" in name} == {7e-5}

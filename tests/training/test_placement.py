@@ -124,8 +124,9 @@ class TestResumed:
         assert all(torch.equal(*pair) for pair in zip(drawn, again, strict=True))
         assert differences(expected, run) == []
 
-    def test_with_another_place_of_cls_and_other_scores(self, tmp_path):
+    def test_with_another_place_of_cls_other_scores_and_muon(self, tmp_path):
         options = {"model__cls_position": "unseen", "model__attention_scale": "log", "training__examples": 16}
+        options |= {"optimizer__name": "muon"}
         whole, stopped = (make_placed_run(tmp_path / name, **options) for name in ("whole", "stopped"))
         train(whole, say=print)
         stop_after(stopped, 1)
@@ -166,6 +167,7 @@ sys.exit(main())
 def test_two_processes_draw_their_own_and_go_on_the_same(tmp_path, monkeypatch):
     content = yaml.safe_load(CONFIG)
     content["model"] |= AMOUNTS
+    content["optimizer"] |= {"name": "muon"}
     content["hardware"] |= {"devices": 2}
     config = write_config(tmp_path, yaml.safe_dump(content))
     (tmp_path / "script.py").write_text(SCRIPT)

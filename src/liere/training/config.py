@@ -109,8 +109,12 @@ class ModelConfig(Section):
 
 
 class OptimizerConfig(Section):
-    """Adam with a cosine schedule after warm-up."""
+    """Adam or Muon, with a cosine schedule after warm-up."""
 
+    name: Literal["adam", "muon"] = "adam"
+    """adam, or muon for the matrices of the layers and adam for everything else"""
+    matrix_learning_rate: Positive = 0.02
+    """greatest learning rate of the matrices of the layers, with muon"""
     learning_rate: Positive = 1e-4
     """greatest learning rate"""
     generator_learning_rate: Positive | None = None

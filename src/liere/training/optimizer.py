@@ -1,4 +1,4 @@
-"""The optimiser and its schedule."""
+"""The optimizer and its schedule."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from liere.training.config import OptimizerConfig
+from liere.training.muon import Muon
 from liere.vit import VisionTransformer
 
 __all__ = ["learning_rate_factor", "make_optimizer"]
@@ -31,20 +32,31 @@ def learning_rate_factor(step: int, *, total_steps: int, warmup_steps: int) -> f
 
 
 def make_optimizer(model: VisionTransformer, config: OptimizerConfig) -> torch.optim.Optimizer:
-    """Return Adam for a model's parameters; generators have a learning rate of their own.
+    """Return the optimizer of a model's parameters: Adam, or Muon for the matrices of the layers and Adam for the rest.
 
-    Weight decay is decoupled and spares vectors and what the model's `no_weight_decay` names.
+    Generators may have a learning rate of their own. Weight decay is decoupled and spares vectors and what the model's
+    `no_weight_decay` names.
     """
     spared = model.no_weight_decay()
-    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    groups: dict[tuple[float, float, int], list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
-        rate = config.learning_rate
-        if "generators" in name and config.generator_learning_rate is not None:
-            rate = config.generator_learning_rate
-        decays = parameter.ndim > 1 and name not in spared
-        groups.setdefault((rate, config.weight_decay if decays else 0.0), []).append(parameter)
+        decay = config.weight_decay if parameter.ndim > 1 and name not in spared else 0.0
+        rate, blocks = config.learning_rate, 0
+        if "generators" in name:
+            rate = config.generator_learning_rate or rate
+        elif config.name == "muon" and name.startswith("blocks.") and parameter.ndim == 2:
+            rate, blocks = config.matrix_learning_rate, 3 if "qkv" in name else 1
+        groups.setdefault((rate, decay, blocks), []).append(parameter)
+    options = {"betas": config.betas, "eps": config.eps}
+    if config.name == "muon":
+        return Muon(
+            [
+                {"params": params, "lr": rate, "weight_decay": decay, "matrix_blocks": blocks}
+                for (rate, decay, blocks), params in groups.items()
+            ],
+            **options,
+        )
     return torch.optim.AdamW(
-        [{"params": params, "lr": rate, "weight_decay": decay} for (rate, decay), params in groups.items()],
-        betas=config.betas,
-        eps=config.eps,
+        [{"params": params, "lr": rate, "weight_decay": decay} for (rate, decay, _), params in groups.items()],
+        **options,
     )
