@@ -364,3 +364,19 @@ class TestWhole:
         assert model.position_augmentation.active == amounts
         assert (model.cls_position, model.attention_scale) == ("center", "log")
         assert parse_config(yaml.safe_load(config.to_yaml())) == config
+
+
+@pytest.mark.parametrize(
+    ("encoding", "unfit"),
+    [
+        ("absolute", {"model.position_shift": "0.0", "model.cls_position": "none"}),
+        ("sincos", {"model.cls_position": "none"}),
+        ("liere8", {}),
+    ],
+)
+def test_a_recipe_for_several_encodings_leaves_out_what_one_of_them_cannot_have(encoding, unfit):
+    model = {"encoding": encoding, "position_shift": 1.75, "cls_position": "unseen"}
+    config = parse_config({"model": model})
+    assert config.model.fields_without_coordinates() == unfit
+    fitting = parse_config({"model": model | {"dim": 16, "depth": 1, "heads": 2, "mlp_dim": 8}}, unfit)
+    fitting.model.build(image_size=24, num_classes=4)

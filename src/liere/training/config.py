@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import torch
 
-from liere.encodings import find_encoding
+from liere.encodings import RotaryEncoding, find_encoding
 from liere.layers import grid_shape
 from liere.presets import create_model, image_and_patch
 from liere.training.data_config import DataConfig
@@ -88,14 +88,17 @@ class ModelConfig(Section):
     """log: scores of attention grow with log(tokens) / log(tokens in training)"""
 
     def fields_without_coordinates(self) -> dict[str, str]:
-        """Return the fields, as words, that take away what an encoding without coordinates cannot have; mostly none.
+        """Return the fields, as words, that take away what the encoding cannot have; mostly none.
 
-        A recipe for several encodings may move positions; those that have no coordinates are trained without that.
+        A recipe for several encodings may move positions; those that have no coordinates are trained without that, and
+        those that rotate nothing without keys that CLS sees unrotated.
         """
-        if find_encoding(self.encoding)[0].has_coordinates:
-            return {}
-        moved = [name for name in COORDINATE_FIELDS if getattr(self, name) != ModelConfig.model_fields[name].default]
-        return {f"model.{name}": str(ModelConfig.model_fields[name].default) for name in moved}
+        encoding = find_encoding(self.encoding)[0]
+        unfit = () if encoding.has_coordinates else COORDINATE_FIELDS
+        if self.cls_position == "unseen" and not issubclass(encoding, RotaryEncoding):
+            unfit = (*unfit, "cls_position")
+        defaults = {name: ModelConfig.model_fields[name].default for name in unfit}
+        return {f"model.{name}": str(value) for name, value in defaults.items() if getattr(self, name) != value}
 
     def build(self, *, image_size: int | tuple[int, ...], num_classes: int, in_channels: int = 3) -> VisionTransformer:
         """Make the model; its weights come from torch's global generator."""
