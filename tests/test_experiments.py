@@ -81,11 +81,14 @@ def test_the_demo_is_the_small_experiment_with_placement():
     assert demo == placed
 
 
-def test_placement_differs_from_the_small_experiment_in_nothing_else():
+def test_placement_differs_from_the_small_experiment_in_shift_optimizer_and_length_alone():
     small, placed = (config_of(ROOT / "experiments" / "spatial" / f"{name}.yaml") for name in ("small", "placement"))
     assert placed.model.position_shift > 0
-    assert placed.model_copy(update={"model": small.model, "title": small.title}) == small
     assert placed.model.model_copy(update={"position_shift": 0.0}) == small.model
+    assert placed.data == small.data
+    muon = {"name": "muon", "matrix_learning_rate": placed.optimizer.matrix_learning_rate}
+    assert placed.optimizer == small.optimizer.model_copy(update=muon)
+    assert placed.training.examples < small.training.examples
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
