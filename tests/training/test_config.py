@@ -59,6 +59,8 @@ WRONG = [
     ({"optimizer": {"learning_rate": "fast"}}, ["optimizer.learning_rate must be", "number", "'fast'"]),
     ({"optimizer": {"learning_rate": float("inf")}}, ["optimizer.learning_rate must be", "finite", "inf"]),
     ({"optimizer": {"betas": [0.9]}}, ["optimizer.betas"]),
+    ({"optimizer": {"name": "sgd"}}, ["optimizer.name must be", "'adam' or 'muon'", "'sgd'"]),
+    ({"optimizer": {"matrix_learning_rate": 0.1}}, ["optimizer.matrix_learning_rate 0.1", "which is adam", "use muon"]),
     ({"optimizer": {"betas": [0.9, 1.0]}}, ["optimizer.betas must be", "less than 1", "1.0"]),
     ({"optimizer": {"clip": -1}}, ["optimizer.clip must be", "greater than 0", "-1"]),
     ({"training": {"examples": 1e6}}, ["training.examples must be", "integer", "1000000.0", "float"]),
@@ -217,6 +219,7 @@ OTHER = {
     "model.cls_position": "center",
     "model.attention_scale": "log",
     "optimizer.name": "muon",
+    "optimizer.matrix_learning_rate": None,  # with muon alone
     "optimizer.betas": (0.8, 0.9),
     "hardware.accelerator": "gpu",
     "hardware.strategy": "ddp",
@@ -290,6 +293,12 @@ class TestFingerprint:
         used |= {"cls_position": "unseen", "attention_scale": "log"}
         others = [parse_config({"data": data, "model": {"dim": 16, name: used[name]}}) for name in used]
         assert len({config.fingerprint, *(other.fingerprint for other in others)}) == 1 + len(used)
+
+    def test_the_rate_of_matrices_counts_with_muon(self):
+        rates = [{}, {"matrix_learning_rate": 0.03}, {"matrix_learning_rate": 0.05}]
+        configs = [parse_config({"optimizer": {"name": "muon"} | rate}) for rate in rates]
+        assert [config.optimizer.matrix_rate for config in configs] == [0.02, 0.03, 0.05]
+        assert len({config.fingerprint for config in configs}) == 3
 
     def test_it_does_not_depend_on_how_a_value_is_written(self):
         one = parse_config({"data": {"distance": [1, 2]}, "optimizer": {"learning_rate": 1}})
@@ -377,6 +386,6 @@ class TestWhole:
 def test_a_recipe_for_several_encodings_leaves_out_what_one_of_them_cannot_have(encoding, unfit):
     model = {"encoding": encoding, "position_shift": 1.75, "cls_position": "unseen"}
     config = parse_config({"model": model})
-    assert config.model.fields_without_coordinates() == unfit
+    assert config.model.unsupported_fields() == unfit
     fitting = parse_config({"model": model | {"dim": 16, "depth": 1, "heads": 2, "mlp_dim": 8}}, unfit)
     fitting.model.build(image_size=24, num_classes=4)

@@ -93,7 +93,7 @@ class TestSteps:
             torch.manual_seed(1)
             layer = torch.nn.Linear(3, 6)
             groups = [{"params": [layer.weight], "matrix_blocks": 2, "lr": RATE}, {"params": [layer.bias]}]
-            return layer, Muon(groups)
+            return layer, Muon(groups, momentum=0.8)
 
         def steps(layer: torch.nn.Linear, optimizer: Muon, inputs: list[torch.Tensor]) -> None:
             for x in inputs:
@@ -137,6 +137,30 @@ class TestSteps:
             assert optimizer.step(closure) > 0
         assert torch.equal(closed.weight, plain.weight)
         assert torch.equal(closed.bias, plain.bias)
+
+    def test_hooks_run_once_per_step(self):
+        torch.optim.AdamW([torch.nn.Parameter(torch.ones(1))])  # which makes torch hook the class
+        weight, calls = torch.nn.Parameter(torch.ones(2, 2)), []
+        optimizer = Muon([{"params": [weight], "matrix_blocks": 1}])
+        optimizer.register_step_post_hook(lambda *_: calls.append(1))
+        optimizer.step()
+        assert len(calls) == 1
+
+    def test_groups_may_be_added_and_their_parameters_iterators(self):
+        first, second = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+        optimizer = Muon([{"params": (p for p in [first.weight]), "matrix_blocks": 1, "lr": RATE}], lr=0.5)
+        optimizer.add_param_group({"params": second.weight})
+        for weight in (first.weight, second.weight):
+            weight.grad = torch.ones(2, 2)
+        before = first.weight.detach().clone(), second.weight.detach().clone()
+        optimizer.step()
+        assert (first.weight - before[0]).norm() <= RATE * 1.3  # of rank one: one direction is moved
+        torch.testing.assert_close(second.weight.detach(), before[1] * (1 - 0.5 * 0.01) - 0.5)  # a first step of Adam
+
+    @pytest.mark.parametrize("blocks", [-1, 1.5, "3"])
+    def test_wrong_numbers_of_blocks_are_refused(self, blocks):
+        with pytest.raises(ValueError, match=f"matrix_blocks must be 0 .*, got {blocks!r}"):
+            Muon([{"params": [torch.nn.Parameter(torch.ones(2, 2))], "matrix_blocks": blocks}])
 
     @pytest.mark.parametrize(("shape", "blocks"), [((4,), 1), ((4, 3), 3), ((2, 2, 2), 1)])
     def test_what_is_no_matrix_of_blocks_is_refused(self, shape, blocks):

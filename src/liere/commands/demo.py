@@ -16,15 +16,15 @@ HELP = "train each encoding on the paper's spatial task and show which of them l
 RECIPE = "demo.yaml"
 SIZES = (108, 168, 276, 372)
 EXAMPLES = 500
-# Generators start in [0, pi sqrt(2 / b)) for blocks of b, so that their rows are equally long in all of them.
+# Generators start in [0, 2 pi / b) for blocks of b, so that the fastest plane turns about equally fast in all of them.
 ENCODINGS = (
     "absolute",
     "visionllama",
     "rope_mixed:init_scale=3.1416",
-    "liere8:init_scale=1.5708",
-    "liere:init_scale=1.1107",
+    "liere8:init_scale=0.7854",
+    "liere:init_scale=0.3927",
 )
-QUICK_ENCODINGS = ("absolute", "liere:init_scale=1.1107")
+QUICK_ENCODINGS = ("absolute", "liere:init_scale=0.3927")
 QUICK_SIZES = (60, 84)
 
 

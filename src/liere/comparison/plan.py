@@ -156,7 +156,7 @@ def make_plan(
         fields = overrides | {"model.encoding": encoding, "training.seed": str(seed)}
         fields |= {"model.options": yaml.safe_dump(options)} if options else {}
         config = parse_config(content, fields, source)
-        fields |= config.model.fields_without_coordinates()
+        fields |= config.model.unsupported_fields()
         fields |= {"hardware.threads": str(threads)} if config.hardware.threads is None else {}
         config = parse_config(content, fields, source)
         config.hardware.check()

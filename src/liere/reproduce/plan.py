@@ -95,7 +95,7 @@ def plan_runs(
                 for seed in seeds[:1] if smoke else seeds:
                     words = _words(fields, encoding, seed) | (SMOKE if smoke else {}) | own
                     config = parse_config(content, words, source=column.recipe)
-                    words |= config.model.fields_without_coordinates()
+                    words |= config.model.unsupported_fields()
                     config = parse_config(content, words, source=column.recipe)
                     _check_encoding(config)
                     key = Key(label, variant, encoding)

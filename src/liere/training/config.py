@@ -1,4 +1,4 @@
-"""What a run is: data, model, optimiser, training and hardware, with every field checked before anything runs."""
+"""What a run is: data, model, optimizer, training and hardware, with every field checked before anything runs."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class ModelConfig(Section):
     num_registers: CountOrZero = 0
     """register tokens"""
     qk_norm: Switch = False
-    """whether queries and keys are normalised before they are rotated"""
+    """whether queries and keys are normalized before they are rotated"""
     qkv_bias: Switch = False
     """whether queries, keys and values have biases"""
     position_policy: Literal["extend", "rescale", "reference"] = "extend"
@@ -87,8 +87,8 @@ class ModelConfig(Section):
     attention_scale: Literal["constant", "log"] = "constant"
     """log: scores of attention grow with log(tokens) / log(tokens in training)"""
 
-    def fields_without_coordinates(self) -> dict[str, str]:
-        """Return the fields, as words, that take away what the encoding cannot have; mostly none.
+    def unsupported_fields(self) -> dict[str, str]:
+        """Return defaults, as words, for the fields that the encoding does not support and that are set.
 
         A recipe for several encodings may move positions; those that have no coordinates are trained without that, and
         those that rotate nothing without keys that CLS sees unrotated.
@@ -116,8 +116,8 @@ class OptimizerConfig(Section):
 
     name: Literal["adam", "muon"] = "adam"
     """adam, or muon for the matrices of the layers and adam for everything else"""
-    matrix_learning_rate: Positive = 0.02
-    """greatest learning rate of the matrices of the layers, with muon"""
+    matrix_learning_rate: Positive | None = None
+    """muon: greatest learning rate of the matrices of the layers, whose weight decay it scales, too; null: 0.02"""
     learning_rate: Positive = 1e-4
     """greatest learning rate"""
     generator_learning_rate: Positive | None = None
@@ -132,6 +132,20 @@ class OptimizerConfig(Section):
     """steps in which the rate grows from 0"""
     clip: Positive | None = None
     """greatest norm of the gradient; null: no clipping"""
+
+    @property
+    def matrix_rate(self) -> float:
+        """Learning rate of the matrices of the layers, with Muon."""
+        return 0.02 if self.matrix_learning_rate is None else self.matrix_learning_rate
+
+    @model_validator(mode="after")
+    def _matrices_have_a_rate_with_muon_alone(self) -> OptimizerConfig:
+        if self.matrix_learning_rate is not None and self.name != "muon":
+            raise ValueError(
+                f"optimizer.matrix_learning_rate {self.matrix_learning_rate:g} is for optimizer.name muon, which is "
+                f"{self.name}: leave it out, or use muon"
+            )
+        return self
 
 
 class TrainingConfig(Section):

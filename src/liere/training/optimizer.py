@@ -45,7 +45,7 @@ def make_optimizer(model: VisionTransformer, config: OptimizerConfig) -> torch.o
         if "generators" in name:
             rate = config.generator_learning_rate or rate
         elif config.name == "muon" and name.startswith("blocks.") and parameter.ndim == 2:
-            rate, blocks = config.matrix_learning_rate, 3 if "qkv" in name else 1
+            rate, blocks = config.matrix_rate, 3 if name.endswith("attention.qkv.weight") else 1
         groups.setdefault((rate, decay, blocks), []).append(parameter)
     options = {"betas": config.betas, "eps": config.eps}
     if config.name == "muon":
