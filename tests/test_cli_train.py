@@ -324,7 +324,7 @@ class TestGoodRuns:
     def test_from_training_to_report(self, config, tmp_path, capsys):
         assert main(["train", "--config", str(config), "--steps", "2"]) == 0
         folder = Path("runs") / "tiny-seed1"
-        assert f"stopped as asked; go on with: liere train --resume {folder}" in capsys.readouterr().out
+        assert f"stopped as asked; resume with: liere train --resume {folder}" in capsys.readouterr().out
         assert main(["train", "--resume", str(folder), "--hardware.threads", "1"]) == 0
         assert "finished after 72 examples" in capsys.readouterr().out
         before = everything(tmp_path)
@@ -347,7 +347,7 @@ class TestGoodRuns:
 
         monkeypatch.setattr(fit, "train", train)
         assert main(["train", "--config", str(config), "--out", str(tmp_path / "run")]) == 128 + signal.SIGTERM
-        assert "stopped by SIGTERM; go on with: liere train --resume" in capsys.readouterr().out
+        assert "stopped by SIGTERM; resume with: liere train --resume" in capsys.readouterr().out
 
     def test_fields_of_the_command_line_are_kept_with_the_run(self, config, tmp_path, monkeypatch):
         monkeypatch.setattr(fit, "train", lambda run, **_: (_ for _ in ()).throw(StoppedError("as asked")))

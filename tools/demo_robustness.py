@@ -4,7 +4,7 @@
 
 For each encoding and image size: the worst, the median and the best seed, their spread, and how many seeds pass the
 demo's promise. Encodings that cannot learn the task (absolute, VisionLLaMA) are run with the first three seeds. What is
-finished in --out is not run again. Exit code 1 if a seed does not pass.
+finished in --out is not run again. Exit code 1 if a seed does not pass or a run is not finished.
 """
 
 from __future__ import annotations
@@ -50,12 +50,13 @@ def main() -> int:
     args = parser.parse_args()
     plan = make_the_plan(args.encodings, args.seeds, args.out, args.jobs)
     failures = run_all(plan)
+    missing = [run.folder.name for run in plan.runs if not run.is_done()]
     rows = summarize([open_run(run.folder) for run in plan.runs if run.is_done()])
     for line in table(*as_table(rows)):
         say(line)
     promised = [row for row in rows if row["promise"]]
     passed, tried = sum(row["passed"] for row in promised), sum(len(row["by_seed"]) for row in promised)
-    say(f"{passed} of {tried} promises are kept")
+    say(f"{passed} of {tried} promises are kept" + (f"; not finished: {', '.join(missing)}" if missing else ""))
     if args.json:
         content = {
             "command": "python tools/demo_robustness.py " + " ".join(sys.argv[1:]),
@@ -64,10 +65,11 @@ def main() -> int:
             "versions": versions(("torch", "lightning")),
             "recipe": read_recipe(),
             "test_examples": EXAMPLES,
+            "not_finished": missing,
             "rows": rows,
         }
         args.json.write_text(json.dumps(content, indent=1) + "\n")
-    return int(bool(failures) or any(row["passed"] < len(row["by_seed"]) for row in rows))
+    return int(bool(failures or missing) or any(row["passed"] < len(row["by_seed"]) for row in rows))
 
 
 def seed_range(text: str) -> list[int]:

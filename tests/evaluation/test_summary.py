@@ -142,6 +142,19 @@ def test_recipes_that_differ_are_told(tmp_path):
     assert "Recipes" not in summarise(runs[:1], command="", root=tmp_path)["description"]
 
 
+def test_seeds_are_counted_per_encoding_and_what_one_cannot_have_is_said(tmp_path):
+    moved = {"model__position_shift": 1.75, "model__cls_position": "unseen"}
+    runs = [pretend(tmp_path / f"l{seed}", "liere8", seed, 0.5, **moved) for seed in range(3)]
+    assert "with 3 seeds per encoding." in summarise(runs, command="", root=tmp_path)["description"]
+    runs.append(pretend(tmp_path / "s", "sincos", 0, 0.5, model__position_shift=1.75))
+    runs.append(pretend(tmp_path / "a", "absolute", 0, 0.5))
+    text = summarise(runs, command="", root=tmp_path)["description"]
+    assert "with 1 to 3 seeds per encoding. The recipe has position_shift 1.75, cls_position unseen; sincos and" in text
+    assert "absolute do not support that and are trained without." in text
+    assert "Recipes" not in text
+    assert "one seed per encoding." in summarise(runs[2:], command="", root=tmp_path)["description"]
+
+
 def test_options_are_part_of_a_name_where_they_tell_two_apart(tmp_path):
     plain = pretend(tmp_path / "a", "absolute", 0, 0.5)
     with_option = pretend(tmp_path / "b", "absolute", 0, 0.5, model__options={"init_std": 1})

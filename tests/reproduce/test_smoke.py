@@ -103,5 +103,5 @@ def test_a_run_that_fails_is_named_and_the_others_are_shown(data, tmp_path, caps
     capsys.readouterr()
     assert reproduce("init", data, tmp_path, *fields) == 2
     printed = capsys.readouterr()
-    assert "1 runs failed, and are not in the table" in printed.err
+    assert "1 run failed, so the table is not complete" in printed.err
     assert "LieRE₈" in printed.out

@@ -412,7 +412,7 @@ def test_two_processes_train_stop_and_go_on_together(tmp_path):
     hardware = ["--hardware.devices", "2", "--hardware.accelerator", "cpu"]
     stopped = liere("train", "--config", config, "--out", run, "--steps", "4", *hardware)
     assert stopped.returncode == 0, stopped.stderr
-    assert "go on with: liere train --resume" in stopped.stdout
+    assert "resume with: liere train --resume" in stopped.stdout
     assert load_checkpoint(run / "checkpoints" / "last.ckpt").step == 4
     assert not (run / "result.json").exists()
     finished = liere("train", "--resume", run)

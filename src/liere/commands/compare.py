@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sizes", nargs="+", type=positive_number, metavar="N", help="image sizes to test at (default: as trained)"
     )
     parser.add_argument("--examples", type=positive_number, metavar="N", help="test examples (default: all)")
-    parser.add_argument("--jobs", type=positive_number, metavar="N", help="processes (default: one a GPU, or a core)")
+    parser.add_argument("--jobs", type=positive_number, metavar="N", help="processes (default: one per GPU or core)")
     parser.add_argument(
         "--out",
         type=Path,
@@ -104,7 +104,7 @@ def run_comparison(plan: Plan) -> None:
         run_plan(plan, watch=display.show, ended=display.add, failed=note_failure)
     except KeyboardInterrupt:
         display.clear()
-        say("stopped; what is finished is kept: run the same command again to go on")
+        say("stopped; what is finished is kept: run the same command again to resume")
         sys.exit(130)
     display.clear()
     command = "liere " + shlex.join(sys.argv[1:])

@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with options, like absolute:init_std=1 (default: the experiment's)",
     )
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the data sets (default: ./data)")
-    parser.add_argument("--jobs", type=positive_number, metavar="N", help="processes (default: one a GPU, or a core)")
+    parser.add_argument("--jobs", type=positive_number, metavar="N", help="processes (default: one per GPU or core)")
     parser.add_argument(
         "--smoke", action="store_true", help="a rehearsal: everything is run, with tiny models and a few examples"
     )
@@ -184,7 +184,9 @@ def _reproduce(entry: Entry, args: argparse.Namespace, fields: dict[str, str]) -
     if not failures or (reproduction and reproduction.results().runs):
         _show(entry, reproduction, folder, args)
     if failures:
-        raise RuntimeError(f"{len(failures)} runs failed, and are not in the table: {'; '.join(failures)}")
+        raise RuntimeError(
+            f"{len(failures)} run{'s' * (len(failures) > 1)} failed, so the table is not complete: {'; '.join(failures)}"
+        )
 
 
 def _run_missing(reproduction: Reproduction, jobs: int | None) -> list[str]:
@@ -218,7 +220,7 @@ def _run_missing(reproduction: Reproduction, jobs: int | None) -> list[str]:
         reproduction.run(slots=jobs, watch=watch, ended=note_end, failed=note_failure)
     except KeyboardInterrupt:
         line.clear()
-        say("stopped; what is finished is kept: run the same command again to go on")
+        say("stopped; what is finished is kept: run the same command again to resume")
         sys.exit(130)
     line.clear()
     return failures

@@ -1,4 +1,4 @@
-"""`liere train`: train a model, and go on after whatever happened."""
+"""`liere train`: train a model, and resume it after whatever happened."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HELP", "add_arguments", "run"]
 
-HELP = "train a model from a configuration, or go on with a run"
+HELP = "train a model from a configuration, or resume a run"
 PATIENCE = 60.0  # seconds for the first process to make the folder
 LOCK_PATIENCE = 10.0  # seconds for a process that was killed to be gone
 
@@ -35,8 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="RUN", help="folder of the new run (default: ./runs/<configuration>-seed<seed>)"
     )
-    parser.add_argument("--resume", type=Path, metavar="RUN", help="go on with the run in this folder")
-    parser.add_argument("--steps", type=positive_number, metavar="N", help="take at most N steps now; resume to go on")
+    parser.add_argument("--resume", type=Path, metavar="RUN", help="resume the run in this folder")
+    parser.add_argument(
+        "--steps", type=positive_number, metavar="N", help="take at most N steps now; --resume takes the rest"
+    )
     parser.add_argument("--dry-run", action="store_true", help="check everything, say what it would cost, and stop")
     add_fields(parser)
 
@@ -45,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     """Train; return 0, or what a shell returns for the signal that ended it early."""
     fields = given_fields(args)
     if (args.config is None) == (args.resume is None):
-        raise ValueError("give either --config FILE for a new run or --resume RUN to go on with one")
+        raise ValueError("give either --config FILE for a new run or --resume RUN to resume one")
     if args.resume is not None:
         return _resume(args, fields)
     from liere.training.config_file import parse_config, read_config
@@ -105,7 +107,7 @@ def _train(run: Run, args: argparse.Namespace) -> int:
         result = train(run, say=warn, request=request, patience=LOCK_PATIENCE)
     except StoppedError as stop:
         if is_first_process():
-            say(f"{run.folder.name}: stopped {stop}; go on with: liere train --resume {run.folder}")
+            say(f"{run.folder.name}: stopped {stop}; resume with: liere train --resume {run.folder}")
         # Lightning takes another process's exit code for a crash, and would kill the first one for it.
         return 128 + request.signal if request.signal is not None and is_first_process() else 0
     if is_first_process():

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from liere.encodings import find_encoding
 from liere.evaluation.conditions import Condition
 from liere.evaluation.paper_numbers import LABELS, SPATIAL, SPATIAL_NOTE
 from liere.evaluation.predictions import Predictions
@@ -97,7 +96,7 @@ def summarise(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any
     return {
         "format": FORMAT,
         "title": first.title or f"Position encodings on the {first.data.name} task",
-        "description": _description(runs),
+        "description": _description(groups),
         "command": command,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "sizes": sizes,
@@ -247,8 +246,9 @@ def _recipe(run: Run) -> dict[str, Any]:
     return recipe
 
 
-def _description(runs: Sequence[Run]) -> str:
+def _description(groups: dict[str, list[Run]]) -> str:
     """Say what was run, and where recipes differ."""
+    runs = [run for group in groups.values() for run in group]
     config, recipes = runs[0].config, [_recipe(run) for run in runs]
     note = _without_coordinates(runs, recipes)
     differing = sorted(
@@ -257,12 +257,13 @@ def _description(runs: Sequence[Run]) -> str:
         for name in part
         if any(recipe[section][name] != part[name] for recipe in recipes)
     )
-    seeds = len({run.config.training.seed for run in runs})
+    least, most = (pick(map(len, groups.values())) for pick in (min, max))
+    seeds = "one seed" if most == 1 else f"{most} seeds" if least == most else f"{least} to {most} seeds"
     parameters = runs[0].result()["parameters"]
     text = (
         f"Small transformers of about {parameters / 1e6:.2g} M parameters, trained on "
         f"{config.training.steps * config.training.batch_size:,} examples of {config.data.side} px "
-        f"with {'one seed' if seeds == 1 else f'{seeds} seeds'} each."
+        f"with {seeds} per encoding."
         if parameters < 5e6
         else f"Transformers of about {parameters / 1e6:.0f} M parameters, trained on images of {config.data.side} px."
     )
@@ -270,26 +271,27 @@ def _description(runs: Sequence[Run]) -> str:
 
 
 def _without_coordinates(runs: Sequence[Run], recipes: list[dict[str, Any]]) -> str:
-    """Return a sentence about positions that some encodings cannot move in training, and leave that out of recipes."""
-    moved = {
+    """Return a sentence about fields that some encodings do not support, and leave that difference out of recipes."""
+    changed = {
         name: value
         for recipe in recipes
         for name, value in recipe["model"].items()
         if name in COORDINATE_FIELDS and value != ModelConfig.model_fields[name].default
     }
-    fixed = [recipe for run, recipe in zip(runs, recipes, strict=True) if not _has_coordinates(run)]
-    for recipe in fixed:
-        recipe["model"] |= moved
-    names = dict.fromkeys(run.config.model.encoding for run in runs if not _has_coordinates(run))
-    if not moved:
+    if not changed:
         return ""
-    augmented = ", ".join(f"{name} {value}" for name, value in moved.items())
-    but = f", except for {' and '.join(names)}, which {'has' if len(names) == 1 else 'have'} no coordinates"
-    return f" Positions are augmented in training ({augmented}){but if names else ''}."
-
-
-def _has_coordinates(run: Run) -> bool:
-    return find_encoding(run.config.model.encoding)[0].has_coordinates
+    without = dict[str, None]()
+    for run, recipe in zip(runs, recipes, strict=True):
+        wanted = run.config.model.model_copy(update=changed)
+        if unsupported := [name.removeprefix("model.") for name in wanted.unsupported_fields()]:
+            recipe["model"] |= {name: changed[name] for name in unsupported}
+            without[run.config.model.encoding] = None
+    fields = ", ".join(f"{name} {value}" for name, value in changed.items())
+    verb = "does" if len(without) == 1 else "do"
+    but = (
+        f"; {' and '.join(without)} {verb} not support that and {'is' if len(without) == 1 else 'are'} trained without"
+    )
+    return f" The recipe has {fields}{but if without else ''}."
 
 
 def _relative(folder: Path, root: Path) -> str:

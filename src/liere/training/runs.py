@@ -143,7 +143,7 @@ class Run:
 def check_new(folder: Path) -> None:
     """Raise `ValueError` if there is something already where a new run is to be."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        hint = f"go on with liere train --resume {folder}, or " if (folder / "config.yaml").exists() else ""
+        hint = f"resume it with liere train --resume {folder}, or " if (folder / "config.yaml").exists() else ""
         raise ValueError(f"--out {folder} exists: {hint}choose another folder")
 
 
