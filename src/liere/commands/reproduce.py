@@ -184,9 +184,8 @@ def _reproduce(entry: Entry, args: argparse.Namespace, fields: dict[str, str]) -
     if not failures or (reproduction and reproduction.results().runs):
         _show(entry, reproduction, folder, args)
     if failures:
-        raise RuntimeError(
-            f"{len(failures)} run{'s' * (len(failures) > 1)} failed, so the table is not complete: {'; '.join(failures)}"
-        )
+        number = "1 run" if len(failures) == 1 else f"{len(failures)} runs"
+        raise RuntimeError(f"{number} failed, so the table is not complete: {'; '.join(failures)}")
 
 
 def _run_missing(reproduction: Reproduction, jobs: int | None) -> list[str]:
