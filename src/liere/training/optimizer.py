@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import nn
@@ -47,16 +48,9 @@ def make_optimizer(model: VisionTransformer, config: OptimizerConfig) -> torch.o
         elif config.name == "muon" and name.startswith("blocks.") and parameter.ndim == 2:
             rate, blocks = config.matrix_rate, 3 if name.endswith("attention.qkv.weight") else 1
         groups.setdefault((rate, decay, blocks), []).append(parameter)
-    options = {"betas": config.betas, "eps": config.eps}
-    if config.name == "muon":
-        return Muon(
-            [
-                {"params": params, "lr": rate, "weight_decay": decay, "matrix_blocks": blocks}
-                for (rate, decay, blocks), params in groups.items()
-            ],
-            **options,
-        )
-    return torch.optim.AdamW(
-        [{"params": params, "lr": rate, "weight_decay": decay} for (rate, decay, _), params in groups.items()],
-        **options,
-    )
+    described: list[dict[str, Any]] = [
+        {"params": params, "lr": rate, "weight_decay": decay, "matrix_blocks": blocks}
+        for (rate, decay, blocks), params in groups.items()
+    ]
+    kind = Muon if config.name == "muon" else torch.optim.AdamW
+    return kind(described, betas=config.betas, eps=config.eps)
