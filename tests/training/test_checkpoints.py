@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import os
 import pickle
 import random
@@ -93,6 +94,22 @@ class TestDamaged:
         for length in [0, 1, 3, 4, 5, 100, *range(512, len(whole), 997), len(whole) - 22, len(whole) - 1]:
             (folder / "last.ckpt").write_bytes(whole[:length])
             self.refuse(folder, "truncated or not a checkpoint")
+
+    def test_bytes_missing_anywhere_are_damage_and_no_trouble_of_the_machine(self, folder):
+        whole = (folder / "last.ckpt").read_bytes()
+        for start in range(0, len(whole) - 200, 331):
+            for length in (1, 100, len(whole) // 2):
+                (folder / "last.ckpt").write_bytes(whole[:start] + whole[start + length :])
+                self.refuse(folder, "truncated or not a checkpoint|is damaged|not a checkpoint of this library")
+
+    @pytest.mark.parametrize("code", [errno.EIO, errno.EACCES, errno.ENOSPC])
+    def test_trouble_of_the_machine_is_not_taken_for_damage(self, folder, monkeypatch, code):
+        def fail(*arguments, **options):
+            raise OSError(code, os.strerror(code))
+
+        monkeypatch.setattr(checkpoints.zipfile, "ZipFile", fail)
+        with pytest.raises(OSError, match=os.strerror(code)):
+            load_newest(folder, "this run")
 
     def test_a_flipped_bit_in_a_tensor_is_refused(self, folder):
         whole = bytearray((folder / "last.ckpt").read_bytes())

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from liere.files import write_atomically
+from liere.files import is_machine_trouble, write_atomically
 
 __all__ = [
     "Checkpoint",
@@ -107,7 +107,7 @@ def load_checkpoint(path: Path, fingerprint: str | None = None) -> Checkpoint:
 
     Raises:
         CheckpointError: If it is damaged, not a checkpoint, or of another run.
-        OSError: If it cannot be read.
+        OSError: If the machine cannot read it. What a damaged file makes of reading is no such trouble.
     """
     if not path.is_file():
         raise CheckpointError(f"{path} is not a checkpoint, not even a file: it is not used")
@@ -115,9 +115,11 @@ def load_checkpoint(path: Path, fingerprint: str | None = None) -> Checkpoint:
         with zipfile.ZipFile(path) as archive:
             damaged = archive.testzip()  # torch does not look at checksums
         content = None if damaged else torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, MemoryError):
+    except MemoryError:
         raise  # nothing is known of the file
     except Exception as error:
+        if is_machine_trouble(error):
+            raise
         reason = type(error).__name__
         raise CheckpointError(f"{path} is truncated or not a checkpoint ({reason}): it is not used") from error
     if damaged:
