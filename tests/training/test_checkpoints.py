@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import math
 import os
 import pickle
 import random
@@ -180,6 +181,23 @@ class TestDamaged:
         content = {"format": FORMAT, **vars(make_checkpoint(2)), **change}
         torch.save({name: value for name, value in content.items() if value is not None}, folder / "last.ckpt")
         self.refuse(folder, "not a checkpoint of this version .*(extra|journal)")
+
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            *(("step", step) for step in (-5, 0, 5000, 2.0, True, "2", None)),
+            *(("seconds", seconds) for seconds in (-1.0, math.nan, math.inf, None)),
+            *(("optimizer", content) for content in ({}, {"state": {}, "param_groups": []}, {"state": {0: {}}}, None)),
+            *(("state_dict", content) for content in (None, {"weight": 1.0}, [])),
+            ("journal", None),
+        ],
+    )
+    def test_a_state_that_cannot_be_is_refused(self, folder, field, value):
+        torch.save({"format": FORMAT} | vars(make_checkpoint(2)) | {field: value}, folder / "last.ckpt")
+        found, (line,) = load_newest(folder, "this run", 100)
+        assert found is not None
+        assert found.step == 1
+        assert line.endswith(f"last.ckpt is damaged (its {field} cannot be): it is not used")
 
     def test_a_checkpoint_of_another_run_is_refused(self, folder):
         save_checkpoint(make_checkpoint(9, "another run"), folder)
