@@ -237,6 +237,12 @@ class TestBadEvaluations:
             "report", finished.folder, "--out report"
         )
 
+    @pytest.mark.parametrize("name", ["../x", "/x", "a/b", "", ".", ".hidden"])
+    def test_a_report_stays_in_its_folder(self, finished, tmp_path, fail, name):
+        error = fail("report", finished.folder, "--out", tmp_path / "report", f"--name={name}")
+        assert f"--name {name!r} must be a plain file name" in error
+        assert not (tmp_path / "report").exists()
+
     def test_a_report_needs_runs(self, tmp_path, fail):
         error = fail("report", tmp_path / "none", "--out", tmp_path / "report")
         assert f"{tmp_path / 'none'} is neither a run nor a comparison" in error

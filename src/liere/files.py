@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
 
-__all__ = ["prepare_folder", "write_atomically"]
+__all__ = ["is_machine_trouble", "prepare_folder", "write_atomically"]
+
+MACHINE_TROUBLE = {
+    *(errno.EIO, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOSPC, errno.EDQUOT),
+    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE),
+}
+"""Errors of the system that say nothing about what a file holds."""
+
+
+def is_machine_trouble(error: Exception) -> bool:
+    """Return whether an error is about the machine and not about what a file holds.
+
+    Seeking to a place that a damaged file names is an `OSError`, too (EINVAL), but it is damage.
+
+    Example:
+        >>> is_machine_trouble(OSError(errno.EIO, "disk")), is_machine_trouble(OSError(errno.EINVAL, "seek"))
+        (True, False)
+    """
+    return isinstance(error, MemoryError) or getattr(error, "errno", None) in MACHINE_TROUBLE
 
 
 def write_atomically(path: Path, content: str | bytes | memoryview) -> None:

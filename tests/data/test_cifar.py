@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import os
 import pickle
+import sys
 import tarfile
 
 import numpy as np
@@ -209,6 +210,15 @@ class TestDamage:
         content = b"\x80\x02cnumpy\n" + name.encode() + b"\n."
         with pytest.raises(ValueError, match=f"it asks for numpy.{name}"):
             cifar._unpickle(cifar.Path("file"), content, "labels")
+
+    @pytest.mark.parametrize("module", ["numpy.f2py", "numpy.core", "numpy.ma.core", "numpy.distutils"])
+    @pytest.mark.parametrize("name", ["dtype", "ndarray", "_reconstruct"])
+    def test_known_names_of_other_modules_are_refused_and_not_imported(self, monkeypatch, module, name):
+        monkeypatch.delitem(sys.modules, "numpy.f2py", raising=False)
+        content = b"\x80\x02c" + module.encode() + b"\n" + name.encode() + b"\n."
+        with pytest.raises(ValueError, match=f"it asks for {module}.{name}"):
+            cifar._unpickle(cifar.Path("file"), content, "labels")
+        assert "numpy.f2py" not in sys.modules
 
     @pytest.mark.parametrize("name", NAMES)
     def test_no_data_at_all_is_told_with_where_to_look(self, tmp_path, name):

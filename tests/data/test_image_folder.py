@@ -200,6 +200,26 @@ def test_whatever_is_in_a_file(root, capsys, content):
     assert "No such file" in lines[1]
 
 
+POSTSCRIPT = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\nshowpage\n"
+
+
+def test_a_program_in_a_file_is_not_run_whatever_its_name(tmp_path, monkeypatch):
+    def fail(*arguments, **options):
+        raise AssertionError("a program was started")
+
+    for name in ("Popen", "run", "check_call"):
+        monkeypatch.setattr(f"subprocess.{name}", fail)
+    (tmp_path / "photo.jpg").write_bytes(POSTSCRIPT)
+    with pytest.raises(UnreadableError, match="none of JPEG, PNG"):
+        read_image(tmp_path / "photo.jpg")
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP"])
+def test_images_of_all_known_formats_are_read_whatever_their_name(tmp_path, kind):
+    Image.new("RGB", (5, 4), (200, 30, 45)).save(tmp_path / "photo.jpg", format=kind)
+    assert read_image(tmp_path / "photo.jpg").size == (5, 4)
+
+
 def test_a_batch_is_never_empty(root, capsys):
     damage(root, [1, 2, 3])
     data = load(root, size=32)

@@ -295,6 +295,12 @@ class TestDividing:
             expected = {1: (1, 0, 0), 2: (1, 0, 1)}.get(count, (count - 2 * tenth, tenth, tenth))
             assert tuple(sizes.values()) == expected
 
+    def test_time_and_memory_grow_with_the_examples_and_not_with_their_classes(self):
+        labels = torch.arange(60_000) % 20_000  # a table of classes by examples would take gigabytes
+        parts = divide(labels, torch.arange(60_000))
+        for split in ("train", "val", "test"):
+            assert torch.equal(labels[parts[split]].sort().values, torch.arange(20_000))
+
     def test_a_file_is_divided_by_the_seed_alone_whatever_its_order(self, tmp_path):
         images, labels = noise(40, 4, 4), np.arange(40) % 2
         order = np.random.default_rng(0).permutation(40)

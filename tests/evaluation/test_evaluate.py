@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional as F
 
 pytest.importorskip("tests.training.requirements")
+from liere.evaluation import evaluate as evaluate_module
 from liere.evaluation.evaluate import evaluate
 from liere.evaluation.predictions import Predictions
 from liere.evaluation.statistics import accuracy_interval, mean_interval
@@ -132,3 +133,35 @@ def test_two_processes_write_the_same_bytes(run):
         files = [run.folder / "predictions" / f"final-test-{size}.csv" for size in (36, 48)]
         outputs.append([file.read_bytes() for file in [*files, run.evaluation_file]])
     assert outputs[0] == outputs[1]
+
+
+def test_nobody_else_changes_the_record_between_reading_and_writing_it(run, monkeypatch):
+    merge, locked = evaluate_module._merged, []
+
+    def check(*arguments):
+        with pytest.raises(ValueError, match="in use by another process"), run.lock():
+            pass
+        locked.append(True)
+        return merge(*arguments)
+
+    monkeypatch.setattr(evaluate_module, "_merged", check)
+    evaluate(run, [36], examples=5, say=print)
+    assert locked == [True]
+    with run.lock():
+        pass
+
+
+@pytest.mark.parametrize(
+    "place", ["../elsewhere.csv", "/dev/zero", "config.yaml", "predictions", "predictions/../x.csv", None]
+)
+def test_predictions_outside_of_the_run_are_not_read(run, place):
+    with pytest.raises(ValueError, match=r"names .*, which is no file of predictions in the run: .*evaluate again"):
+        run.predictions_file({"predictions": place})
+
+
+def test_a_link_out_of_the_run_is_not_followed(run, tmp_path):
+    (tmp_path / "other.csv").write_text("id,label,prediction,loss\n")
+    (run.folder / "predictions").mkdir(exist_ok=True)
+    (run.folder / "predictions" / "link.csv").symlink_to(tmp_path / "other.csv")
+    with pytest.raises(ValueError, match="no file of predictions in the run"):
+        run.predictions_file({"predictions": "predictions/link.csv"})

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
+import math
 import os
 import pickle
 import random
@@ -94,6 +96,22 @@ class TestDamaged:
             (folder / "last.ckpt").write_bytes(whole[:length])
             self.refuse(folder, "truncated or not a checkpoint")
 
+    def test_bytes_missing_anywhere_are_damage_and_no_trouble_of_the_machine(self, folder):
+        whole = (folder / "last.ckpt").read_bytes()
+        for start in range(0, len(whole) - 200, 331):
+            for length in (1, 100, len(whole) // 2):
+                (folder / "last.ckpt").write_bytes(whole[:start] + whole[start + length :])
+                self.refuse(folder, "truncated or not a checkpoint|is damaged|not a checkpoint of this library")
+
+    @pytest.mark.parametrize("code", [errno.EIO, errno.EACCES, errno.ENOSPC])
+    def test_trouble_of_the_machine_is_not_taken_for_damage(self, folder, monkeypatch, code):
+        def fail(*arguments, **options):
+            raise OSError(code, os.strerror(code))
+
+        monkeypatch.setattr(checkpoints.zipfile, "ZipFile", fail)
+        with pytest.raises(OSError, match=os.strerror(code)):
+            load_newest(folder, "this run")
+
     def test_a_flipped_bit_in_a_tensor_is_refused(self, folder):
         whole = bytearray((folder / "last.ckpt").read_bytes())
         weights = make_checkpoint(2).state_dict["weight"]
@@ -163,6 +181,23 @@ class TestDamaged:
         content = {"format": FORMAT, **vars(make_checkpoint(2)), **change}
         torch.save({name: value for name, value in content.items() if value is not None}, folder / "last.ckpt")
         self.refuse(folder, "not a checkpoint of this version .*(extra|journal)")
+
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            *(("step", step) for step in (-5, 0, 5000, 2.0, True, "2", None)),
+            *(("seconds", seconds) for seconds in (-1.0, math.nan, math.inf, None)),
+            *(("optimizer", content) for content in ({}, {"state": {}, "param_groups": []}, {"state": {0: {}}}, None)),
+            *(("state_dict", content) for content in (None, {"weight": 1.0}, [])),
+            ("journal", None),
+        ],
+    )
+    def test_a_state_that_cannot_be_is_refused(self, folder, field, value):
+        torch.save({"format": FORMAT} | vars(make_checkpoint(2)) | {field: value}, folder / "last.ckpt")
+        found, (line,) = load_newest(folder, "this run", 100)
+        assert found is not None
+        assert found.step == 1
+        assert line.endswith(f"last.ckpt is damaged (its {field} cannot be): it is not used")
 
     def test_a_checkpoint_of_another_run_is_refused(self, folder):
         save_checkpoint(make_checkpoint(9, "another run"), folder)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("pydantic")
@@ -389,3 +392,27 @@ def test_a_recipe_for_several_encodings_leaves_out_what_one_of_them_cannot_have(
     assert config.model.unsupported_fields() == unfit
     fitting = parse_config({"model": model | {"dim": 16, "depth": 1, "heads": 2, "mlp_dim": 8}}, unfit)
     fitting.model.build(image_size=24, num_classes=4)
+
+
+class TestHostileFiles:
+    def test_aliases_are_refused_before_they_grow(self, tmp_path):
+        lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+        lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
+        (tmp_path / "config.yaml").write_text("\n".join(lines))
+        with pytest.raises(ValueError, match=r"is not YAML: the alias \*a0 is not allowed: write the value out"):
+            read_config(tmp_path / "config.yaml")
+
+    def test_what_is_no_regular_file_is_refused_and_not_waited_for(self, tmp_path):
+        os.mkfifo(tmp_path / "config.yaml")
+        for path in (tmp_path / "config.yaml", tmp_path, Path("/dev/zero")):
+            with pytest.raises(ValueError, match="must be a file of at most 1,000,000 bytes"):
+                read_config(path)
+
+    def test_a_file_too_large_for_a_configuration_is_refused(self, tmp_path):
+        (tmp_path / "config.yaml").write_text("#" * 1_000_001)
+        with pytest.raises(ValueError, match="at most 1,000,000 bytes"):
+            read_config(tmp_path / "config.yaml")
+
+    def test_more_threads_than_a_machine_has_are_refused(self):
+        with pytest.raises(ValueError, match=r"hardware\.threads must be less than or equal to 1024, got 1000000"):
+            parse_config({"hardware": {"threads": 1_000_000}})

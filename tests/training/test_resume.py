@@ -23,10 +23,11 @@ from liere.training.model import build_model, load_model
 from liere.training.optimizer import learning_rate_factor
 from liere.training.runs import open_run
 from liere.training.survival import StoppedError, StopRequest, stop_on_signals
-from tests.training.tiny import STEPS, differences, make_run, quiet, resume, stop_after, write_config
+from tests.training.tiny import CONFIG, STEPS, differences, make_run, quiet, resume, stop_after, write_config
 
 pytestmark = quiet
 ROOT = Path(__file__).parents[2]
+LONG = "examples: 400_000, batch_size: 8, accumulate: 4"
 
 
 @pytest.fixture(scope="module")
@@ -404,6 +405,26 @@ def test_killed_runs_end_the_same(tmp_path):
     assert tools.compare(tmp_path / "uninterrupted", tmp_path / "uninterrupted") == []
     for number, share in enumerate([0.7, 0.9]):
         assert tools.trial(tmp_path, number, share * life)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("workers", [0, 1, 2])
+def test_a_signal_to_the_whole_group_saves_with_any_number_of_workers(tmp_path, number, workers):
+    config = write_config(tmp_path, CONFIG.replace("examples: 72, batch_size: 8, accumulate: 2", LONG))
+    words = ["train", "--config", config, "--out", tmp_path / "run", "--hardware.workers", str(workers)]
+    command = [sys.executable, "-c", "import sys; from liere.cli import main; sys.exit(main())", *map(str, words)]
+    process = subprocess.Popen(
+        command, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    metrics, deadline = tmp_path / "run" / "metrics.csv", time.monotonic() + 120
+    while time.monotonic() < deadline and not (metrics.exists() and metrics.read_text().count("\n") > 1):
+        time.sleep(0.1)
+    os.killpg(process.pid, number)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 128 + number, output
+    assert "resume with: liere train --resume" in output
+    assert load_checkpoint(tmp_path / "run" / "checkpoints" / "last.ckpt").step > 0
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import signal
 
 import torch
 from hypothesis import given
@@ -144,6 +145,16 @@ class TestLoader:
         assert len(loaded[0]) == 8
         for one, other in zip(*loaded, strict=True):
             assert all(torch.equal(*parts) for parts in zip(one, other, strict=True))
+
+    def test_workers_leave_signals_to_the_process_that_trains(self):
+        class Handlers(SpatialReasoning):
+            def load(self, indices, words=None):
+                ignored = [signal.getsignal(one) == signal.SIG_IGN for one in (signal.SIGINT, signal.SIGTERM)]
+                return super().load(indices)._replace(labels=torch.tensor(ignored, dtype=torch.long))
+
+        for workers, expected in ((0, [0, 0]), (1, [1, 1])):
+            (batch,) = make_loader(Handlers(48, "val", length=2), EvaluationBatches(2, 2), workers=workers)
+            assert batch.labels.tolist() == expected
 
 
 def test_seeds_depend_on_every_number_and_fit_into_63_bits():

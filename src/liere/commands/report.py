@@ -34,6 +34,8 @@ def run(args: argparse.Namespace) -> None:
     """Report."""
     from liere.evaluation.summary import find_runs
 
+    if not args.name or Path(args.name).name != args.name or args.name.startswith("."):
+        raise ValueError(f"--name {args.name!r} must be a plain file name, such as report: use --out for the folder")
     write_and_show(find_runs(args.runs), args.out, "liere " + shlex.join(sys.argv[1:]), args.name)
 
 

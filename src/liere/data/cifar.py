@@ -124,11 +124,19 @@ def _checked(path: Path, content: bytes, md5: str, verify: bool) -> bytes:
     return content
 
 
+PICKLED_NAMES = {
+    ("numpy", "ndarray"),
+    ("numpy", "dtype"),
+    ("numpy.core.multiarray", "_reconstruct"),
+    ("numpy._core.multiarray", "_reconstruct"),
+}
+
+
 class _Unpickler(pickle.Unpickler):
     """Make arrays, and nothing else that a pickle may ask for."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if module.split(".")[0] == "numpy" and name in ("_reconstruct", "ndarray", "dtype"):
+        if (module, name) in PICKLED_NAMES:
             return super().find_class(module, name)
         raise pickle.UnpicklingError(f"it asks for {module}.{name}")
 
@@ -166,7 +174,7 @@ def _read_pngs(folder: Path, split: str, verify: bool) -> tuple[Tensor, Tensor]:
             if path.suffix == ".json":
                 labels = json.loads(content)
             else:
-                pixels = np.asarray(Image.open(io.BytesIO(content)).convert("RGB"))
+                pixels = np.asarray(Image.open(io.BytesIO(content), formats=["PNG"]).convert("RGB"))
                 images.append(torch.from_numpy(pixels.copy()).view(-1, SIDE, SIDE, 3).permute(0, 3, 1, 2))
         except (OSError, ValueError, RuntimeError) as error:
             raise ValueError(f"{path} is damaged ({error}): fetch it again") from None

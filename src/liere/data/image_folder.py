@@ -19,6 +19,8 @@ from liere.shapes import UInt8
 __all__ = ["IMAGE_SUFFIXES", "ImageFiles", "read_image"]
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
+IMAGE_FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP")
+"""What Pillow may take a file for, whatever its name: other formats start programs (PostScript) or fetch files."""
 WIDE_MODES = ("I", "F")
 
 
@@ -69,10 +71,10 @@ def read_image(path: Path) -> Image.Image:
     """
     try:
         # Pillow warns of metadata that are broken and of transparency that gets lost.
-        with warnings.catch_warnings(action="ignore"), Image.open(path) as image:
+        with warnings.catch_warnings(action="ignore"), Image.open(path, formats=IMAGE_FORMATS) as image:
             return _to_rgb(image)
     except UnidentifiedImageError:
-        raise UnreadableError("it is not an image that Pillow knows") from None
+        raise UnreadableError(f"it is none of {', '.join(IMAGE_FORMATS)}") from None
     except Exception as error:  # decoders raise what they like on damaged files
         if is_trouble_of_the_machine(error):
             raise

@@ -137,8 +137,8 @@ def divide(labels: Int[Tensor, "units"], words: Int[Tensor, "units"], seed: int 
     """
     order = combine(torch.tensor(seed), words).argsort(stable=True)
     parts: dict[str, list[Tensor]] = {split: [] for split in SPLITS}
-    for label in labels.unique():
-        members = order[labels[order] == label]
+    by_class = order[labels[order].argsort(stable=True)]
+    for members in by_class.split(labels.unique(return_counts=True)[1].tolist()):
         share = max(round(SHARE * len(members)), 1)
         num_test = min(share, len(members) - 1)
         num_val = min(share, len(members) - 1 - num_test)

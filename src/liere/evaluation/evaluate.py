@@ -28,6 +28,8 @@ pl = import_lightning()
 
 __all__ = ["evaluate"]
 
+LOCK_PATIENCE = 60.0  # seconds; it is held for a moment
+
 
 def evaluate(
     run: Run,
@@ -102,7 +104,9 @@ def evaluate(
                 "predictions": file.relative_to(run.folder).as_posix(),
             }
             records.append(record)
-            write_atomically(run.evaluation_file, json.dumps(_merged(run.evaluations(), [record]), indent=1) + "\n")
+            with run.lock(LOCK_PATIENCE):  # another process may evaluate the same run
+                merged = _merged(run.evaluations(), [record])
+                write_atomically(run.evaluation_file, json.dumps(merged, indent=1) + "\n")
             say(f"{run.folder.name}: {_sentence(record)}")
     return records
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -14,9 +15,10 @@ from numpy.typing import NDArray
 
 from liere.files import write_atomically
 
-__all__ = ["Predictions"]
+__all__ = ["Predictions", "common_examples"]
 
 COLUMNS = ("id", "label", "prediction", "loss")
+LEAST_COMMON = 0.5  # of the examples of each: with fewer, a comparison would be about other data
 
 
 @dataclass(frozen=True)
@@ -75,3 +77,36 @@ class Predictions:
             return cls(ids, labels, predictions, [float(row["loss"]) for row in rows])
         except (EOFError, gzip.BadGzipFile, KeyError, TypeError, ValueError):
             raise ValueError(f"{path} does not hold predictions ({', '.join(COLUMNS)}): evaluate again") from None
+
+
+def common_examples(parts: Sequence[Predictions]) -> list[Predictions]:
+    """Return predictions of several models for the examples that all of them have, in the same order.
+
+    Files that could not be read differ from run to run; where all have the same examples, nothing is changed.
+
+    Raises:
+        ValueError: If an example has two labels, or fewer than half of the examples of one are common to all.
+
+    Example:
+        >>> one = Predictions([0, 1, 2], [5, 6, 7], [5, 6, 0], [0.1, 0.2, 3.0])
+        >>> other = Predictions([0, 2, 3], [5, 7, 8], [5, 7, 8], [0.1, 0.1, 0.1])
+        >>> [part.ids for part in common_examples([one, other])]
+        [[0, 2], [0, 2]]
+    """
+    if all(part.ids == parts[0].ids and part.labels == parts[0].labels for part in parts):
+        return list(parts)
+    tables = [{row[0]: row for row in zip(*vars(part).values(), strict=True)} for part in parts]
+    ids = sorted(set.intersection(*(set(table) for table in tables)))
+    for number in ids:
+        labels = sorted({table[number][1] for table in tables})
+        if len(labels) > 1:
+            raise ValueError(
+                f"test example {number} has the labels {labels}: these runs were tested on different data; evaluate "
+                "them again on the same"
+            )
+    most = max(map(len, tables))
+    if len(ids) < LEAST_COMMON * most:
+        raise ValueError(
+            f"only {len(ids)} of {most} test examples are common to these runs: evaluate them again on the same ones"
+        )
+    return [Predictions(*map(list, zip(*(table[number] for number in ids), strict=True))) for table in tables]

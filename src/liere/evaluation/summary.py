@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import statistics
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from liere.evaluation.conditions import Condition
+from liere.evaluation.pairs import compare_pairs, pairs_note
 from liere.evaluation.paper_numbers import LABELS, SPATIAL, SPATIAL_NOTE
-from liere.evaluation.predictions import Predictions
+from liere.evaluation.predictions import Predictions, common_examples
 from liere.evaluation.report import FORMAT
-from liere.evaluation.seeds import compare_seeds, seed_spread
-from liere.evaluation.statistics import Floats, accuracy_interval, mean_interval, paired_difference
+from liere.evaluation.seeds import seed_spread
+from liere.evaluation.statistics import accuracy_interval, mean_interval
 from liere.machine import versions
 from liere.training.config import COORDINATE_FIELDS, ModelConfig, RunConfig
 from liere.training.runs import Run, open_run
@@ -24,17 +24,6 @@ from liere.training.runs import Run, open_run
 __all__ = ["encoding_names", "examples_to_target", "find_runs", "plain_evaluations", "summarise"]
 
 TARGET = 0.95
-ONE_SEED_NOTE = (
-    "With one seed per encoding this compares these trained models, not the encodings: another seed may turn a "
-    "difference around. Differences and p-values are over test examples (McNemar's exact test), without correction for "
-    "the number of pairs."
-)
-SEEDS_NOTE = (
-    "Differences are of means over seeds, with a 95 % confidence interval over seeds (t). p over seeds: a paired t "
-    "test where encodings have seeds in common, else Welch's; the test examples are taken as they are. p over "
-    "examples: a permutation test on the same test examples, each counted with its mean over seeds; it is about these "
-    "trained models, and other seeds may differ. There is no correction for the number of pairs."
-)
 
 
 def find_runs(folders: Sequence[Path]) -> list[Run]:
@@ -93,6 +82,13 @@ def summarise(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any
     sizes = _common_sizes(runs)
     first, result = runs[0].config, runs[0].result()
     rows = [_row(name, group, sizes) for name, group in groups.items()]
+    predictions = {
+        size: {
+            name: {run.config.training.seed: _predictions(run, size) for run in group} for name, group in groups.items()
+        }
+        for size in sizes
+    }
+    pairs = compare_pairs(predictions)
     return {
         "format": FORMAT,
         "title": first.title or f"Position encodings on the {first.data.name} task",
@@ -107,8 +103,8 @@ def summarise(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any
         "machine": result["machine"],
         "encodings": rows,
         "paper_note": SPATIAL_NOTE if any(row["paper"] for row in rows) else "",
-        "pairs": _pairs(groups, sizes),
-        "pairs_note": _pairs_note(groups),
+        "pairs": pairs,
+        "pairs_note": pairs_note(predictions, pairs),
         "runs": [
             {
                 "encoding": name,
@@ -186,9 +182,10 @@ def examples_to_target(run: Run) -> int | None:
 
 def _evaluation(group: list[Run], size: int) -> dict[str, Any]:
     by_seed = [_predictions(run, size) for run in group]
+    accuracies = [float(predictions.correct.mean()) for predictions in by_seed]
+    by_seed = common_examples(by_seed)
     correct = np.mean([predictions.correct for predictions in by_seed], axis=0)
     losses = np.mean([predictions.losses for predictions in by_seed], axis=0)
-    accuracies = [float(predictions.correct.mean()) for predictions in by_seed]
     return {
         "size": size,
         "examples": len(correct),
@@ -199,42 +196,9 @@ def _evaluation(group: list[Run], size: int) -> dict[str, Any]:
     }
 
 
-def _pairs(groups: dict[str, list[Run]], sizes: list[int]) -> list[dict[str, Any]]:
-    """Return every two encodings at every size: over test examples, and over seeds where there are several."""
-    pairs = []
-    for size in sizes:
-        correct = {
-            name: {run.config.training.seed: _predictions(run, size).correct for run in group}
-            for name, group in groups.items()
-        }
-        for first, second in itertools.combinations(reversed(correct), 2):
-            one, other = (np.mean(list(correct[name].values()), axis=0) for name in (first, second))
-            if len(one) != len(other):
-                continue
-            found = paired_difference(one, other)
-            over_seeds = compare_seeds(*(_accuracies(correct[name]) for name in (first, second)))
-            ends = {"difference": found.interval.value, "low": found.interval.low, "high": found.interval.high}
-            pairs.append(
-                {"size": size, "first": first, "second": second}
-                | ends
-                | {"p": found.p, "over_seeds": over_seeds.as_dict() if over_seeds else None}
-            )
-    return pairs
-
-
-def _accuracies(correct: dict[int, Floats]) -> dict[int, float]:
-    return {seed: float(answers.mean()) for seed, answers in correct.items()}
-
-
-def _pairs_note(groups: dict[str, list[Run]]) -> str:
-    if len(groups) < 2:
-        return ""
-    return SEEDS_NOTE if any(len(group) > 1 for group in groups.values()) else ONE_SEED_NOTE
-
-
 def _predictions(run: Run, size: int) -> Predictions:
     (record,) = (record for record in plain_evaluations(run) if record["size"] == size)
-    return Predictions.read(run.folder / record["predictions"])
+    return Predictions.read(run.predictions_file(record))
 
 
 def _recipe(run: Run) -> dict[str, Any]:

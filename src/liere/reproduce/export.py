@@ -30,7 +30,7 @@ def export_run(run: Run, folder: Path) -> None:
             shutil.copyfile(run.folder / name, folder / name)
     records = run.evaluations()
     for record in records:
-        source = run.folder / record["predictions"]
+        source = run.predictions_file(record)
         content = source.read_bytes()
         if source.suffix != ".gz":
             content = gzip.compress(content, mtime=0)

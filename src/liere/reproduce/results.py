@@ -158,5 +158,5 @@ class Results:
 def _read(run: Run, condition: Condition) -> Predictions | None:
     for record in run.evaluations("final"):
         if Condition.of(record) == condition:
-            return Predictions.read(run.folder / record["predictions"])
+            return Predictions.read(run.predictions_file(record))
     return None

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
+import math
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from liere.files import write_atomically
+from liere.files import is_machine_trouble, write_atomically
 
 __all__ = [
     "Checkpoint",
@@ -35,7 +36,7 @@ class ForeignCheckpointError(CheckpointError):
     """A whole file of something else: of another run, another version, another program."""
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Checkpoint:
     """All that is needed to go on.
 
@@ -72,12 +73,13 @@ def save_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     new.replace(folder / LAST)
 
 
-def load_newest(folder: Path, fingerprint: str) -> tuple[Checkpoint | None, list[str]]:
+def load_newest(folder: Path, fingerprint: str, steps: int | None = None) -> tuple[Checkpoint | None, list[str]]:
     """Return the newest whole checkpoint of a run, if there is one, and what is wrong with those that are newer.
 
     Args:
         folder: Where checkpoints are.
         fingerprint: Of the run that they have to belong to.
+        steps: Steps of the whole run, which none can be beyond; None for any number.
 
     Raises:
         ForeignCheckpointError: If there are only such that are not of this run: beginning anew would overwrite them.
@@ -87,7 +89,7 @@ def load_newest(folder: Path, fingerprint: str) -> tuple[Checkpoint | None, list
         path = folder / name
         if path.exists():
             try:
-                return load_checkpoint(path, fingerprint), [str(error) for error in refused]
+                return load_checkpoint(path, fingerprint, steps), [str(error) for error in refused]
             except CheckpointError as error:
                 refused.append(error)
     for foreign in refused:
@@ -98,16 +100,17 @@ def load_newest(folder: Path, fingerprint: str) -> tuple[Checkpoint | None, list
     return None, [str(error) for error in refused]
 
 
-def load_checkpoint(path: Path, fingerprint: str | None = None) -> Checkpoint:
+def load_checkpoint(path: Path, fingerprint: str | None = None, steps: int | None = None) -> Checkpoint:
     """Read a checkpoint.
 
     Args:
         path: The file.
         fingerprint: Of the run that it has to belong to; None for any.
+        steps: Steps of the whole run, which it cannot be beyond; None for any number.
 
     Raises:
         CheckpointError: If it is damaged, not a checkpoint, or of another run.
-        OSError: If it cannot be read.
+        OSError: If the machine cannot read it. What a damaged file makes of reading is no such trouble.
     """
     if not path.is_file():
         raise CheckpointError(f"{path} is not a checkpoint, not even a file: it is not used")
@@ -115,22 +118,40 @@ def load_checkpoint(path: Path, fingerprint: str | None = None) -> Checkpoint:
         with zipfile.ZipFile(path) as archive:
             damaged = archive.testzip()  # torch does not look at checksums
         content = None if damaged else torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, MemoryError):
+    except MemoryError:
         raise  # nothing is known of the file
     except Exception as error:
+        if is_machine_trouble(error):
+            raise
         reason = type(error).__name__
         raise CheckpointError(f"{path} is truncated or not a checkpoint ({reason}): it is not used") from error
     if damaged:
         raise CheckpointError(f"{path} is damaged ({damaged} is not what was written): it is not used")
     if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
         raise ForeignCheckpointError(f"{path} is not a checkpoint of this library: it is not used")
-    try:
-        checkpoint = Checkpoint(**content)
-    except TypeError as error:
-        raise ForeignCheckpointError(f"{path} is not a checkpoint of this version ({error}): it is not used") from error
-    if fingerprint is not None and checkpoint.fingerprint != fingerprint:
+    fields = {field.name for field in dataclasses.fields(Checkpoint)}
+    if set(content) != fields:
+        differing = ", ".join(sorted(map(str, fields ^ set(content))))
+        raise ForeignCheckpointError(f"{path} is not a checkpoint of this version ({differing}): it is not used")
+    if fingerprint is not None and content["fingerprint"] != fingerprint:
         raise ForeignCheckpointError(f"{path} belongs to a run with another configuration: it is not used")
-    return checkpoint
+    for field, is_right in _checks(content, steps).items():
+        if not is_right:
+            raise CheckpointError(f"{path} is damaged (its {field} cannot be): it is not used")
+    return Checkpoint(**content)
+
+
+def _checks(content: dict[str, Any], steps: int | None) -> dict[str, bool]:
+    """Return for each field whether it can be what training has saved."""
+    step, seconds, optimizer = content["step"], content["seconds"], content["optimizer"]
+    return {
+        "step": type(step) is int and step > 0 and (steps is None or step <= steps),
+        "seconds": isinstance(seconds, float | int) and math.isfinite(seconds) and seconds >= 0,
+        "state_dict": isinstance(content["state_dict"], dict)
+        and all(isinstance(tensor, Tensor) for tensor in content["state_dict"].values()),
+        "optimizer": isinstance(optimizer, dict) and bool(optimizer.get("state")) and "param_groups" in optimizer,
+        "journal": isinstance(content["journal"], dict),
+    }
 
 
 def save_weights(weights: dict[str, Tensor], path: Path) -> None:

@@ -207,7 +207,7 @@ class HardwareConfig(Section):
     """ddp, and auto the same for several devices"""
     precision: Annotated[Literal["32", "bf16-mixed"], BeforeValidator(str)] = "32"
     """32 or bf16-mixed"""
-    threads: Count | None = None
+    threads: Annotated[Count, Field(le=1024)] | None = None
     """threads of torch on the CPU; null: torch's choice"""
     workers: CountOrZero = 0
     """processes that load data; 0: none"""

@@ -16,8 +16,20 @@ from pydantic import ValidationError  # isort: skip
 __all__ = ["explain", "load_yaml", "parse_config", "read_config"]
 
 
+MAX_BYTES = 1_000_000  # of a configuration; real ones have a few thousand
+
+
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """Take 1e-3 for a number, as everybody else does."""
+    """Take 1e-3 for a number, as everybody else does, and nothing twice: aliases of aliases grow without bounds."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Return the next node, which must not refer to another one."""
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()
+            raise yaml.composer.ComposerError(
+                None, None, f"the alias *{event.anchor} is not allowed: write the value out", event.start_mark
+            )
+        return super().compose_node(parent, index)
 
 
 _Loader.add_implicit_resolver(
@@ -42,10 +54,12 @@ def read_config(path: Path) -> dict[str, Any]:
         FileNotFoundError: If there is no such file.
         ValueError: If it is not YAML of sections and fields.
     """
+    if not path.exists():
+        raise FileNotFoundError(f"no configuration at {path}")
+    if not path.is_file() or path.stat().st_size > MAX_BYTES:
+        raise ValueError(f"{path} is not a configuration: it must be a file of at most {MAX_BYTES:,} bytes")
     try:
         content = load_yaml(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"no configuration at {path}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
     if content is None:

@@ -58,7 +58,7 @@ def train(
         config = run.config
         for unfinished in run.folder.rglob(".*.tmp"):
             unfinished.unlink()  # of a process that was killed while it wrote
-        checkpoint, refused = load_newest(run.checkpoints, config.fingerprint)
+        checkpoint, refused = load_newest(run.checkpoints, config.fingerprint, config.training.steps)
         for line in refused:
             say(f"warning: {line}")
         model = build_model(config)

@@ -102,6 +102,20 @@ class Run:
         except (KeyError, TypeError, ValueError):
             raise ValueError(f"{self.evaluation_file} is damaged: delete it, and evaluate again") from None
 
+    def predictions_file(self, record: dict[str, Any]) -> Path:
+        """Return the file with the predictions of an evaluation.
+
+        Raises:
+            ValueError: If the record names a file outside the run, or something that is not a file.
+        """
+        path = (self.folder / str(record.get("predictions"))).resolve()
+        if not path.is_relative_to(self.folder.resolve() / "predictions") or (path.exists() and not path.is_file()):
+            raise ValueError(
+                f"{self.evaluation_file} names {record.get('predictions')!r}, which is no file of predictions in the "
+                "run: delete it, and evaluate again"
+            )
+        return path
+
     def curve(self) -> list[dict[str, float]]:
         """Return the validations so far: examples, accuracy and loss."""
         return [
@@ -119,7 +133,7 @@ class Run:
 
     @contextmanager
     def lock(self, patience: float = 0) -> Iterator[None]:
-        """Keep other processes from training the same run; the lock ends with the process, however it ends.
+        """Keep other processes from changing the same run; the lock ends with the process, however it ends.
 
         Args:
             patience: Seconds to wait for another process.
@@ -133,7 +147,7 @@ class Run:
         try:
             lock.acquire(timeout=patience)
         except filelock.Timeout:
-            raise ValueError(f"run {self.folder} is being trained by another process: wait for it, or end it") from None
+            raise ValueError(f"run {self.folder} is in use by another process: wait for it, or end it") from None
         try:
             yield
         finally:

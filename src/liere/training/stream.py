@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -132,4 +133,15 @@ def make_loader(
         num_workers=workers,
         pin_memory=pin_memory,
         generator=torch.Generator().manual_seed(0),
+        worker_init_fn=_ignore_signals if workers else None,
     )
+
+
+def _ignore_signals(worker: int) -> None:
+    """Leave Ctrl-C and SIGTERM to the process that trains, which needs its workers to finish the step and save.
+
+    A terminal sends Ctrl-C to all processes of a group, and so do schedulers with SIGTERM. Workers end with their
+    parent all the same: torch makes them look for it.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
