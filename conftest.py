@@ -1,10 +1,14 @@
 """Test set-up: shapes in signatures are checked at every call, and property tests repeat themselves exactly."""
 
 import importlib.util
+import os
 
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
+
+# Some virtual machines announce AMX and then kill whoever uses it, which oneDNN does for bfloat16.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 # Workers run side by side; threads of their own would only fight for the cores.
 torch.set_num_threads(1)

@@ -192,7 +192,7 @@ class TestFiles:
             read_config(tmp_path / "c.yaml")
 
     def test_a_folder_is_named(self, tmp_path):
-        with pytest.raises(OSError, match=str(tmp_path)):
+        with pytest.raises(ValueError, match=f"{tmp_path} is not a configuration"):
             read_config(tmp_path)
 
     def test_a_file_that_would_make_objects_is_refused(self, tmp_path):

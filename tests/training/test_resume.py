@@ -235,7 +235,7 @@ class TestEnds:
         assert result["fingerprint"] == uninterrupted.config.fingerprint
 
     def test_a_second_trainer_is_refused_while_the_first_is_at_it(self, run):
-        with run.lock(), pytest.raises(ValueError, match=r"is being trained by another process: wait for it"):
+        with run.lock(), pytest.raises(ValueError, match=r"is in use by another process: wait for it"):
             resume(run)
         assert list(run.checkpoints.iterdir()) == []
         stop_after(run, 1)  # the lock is gone with the first
