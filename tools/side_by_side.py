@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument("placement", type=Path, help="report.json of a comparison with random placement")
     parser.add_argument("--out", type=Path, required=True, help="a .png or .svg file")
     args = parser.parse_args()
-    files = {"as in the paper": args.paper, "with random placement (ours)": args.placement}
+    files = {"as in the paper": args.paper, "our recipe, with random placement": args.placement}
     say(write_side_by_side(args.out, {title: json.loads(file.read_text()) for title, file in files.items()}))
 
 
