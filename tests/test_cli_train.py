@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
+import time
 from pathlib import Path
 
 import pytest
 import torch
 
 pytest.importorskip("tests.training.requirements")
+import filelock
+import numpy as np
+
 from liere.cli import main
 from liere.training import fit
 from liere.training.runs import create_run, open_run
@@ -131,10 +136,25 @@ class TestBadConfigurations:
         for part in parts:
             assert part in error
 
+    def test_a_validation_set_that_some_process_would_see_nothing_of_is_told(self, config, tmp_path, fail):
+        arrays = {}
+        for split, length in {"train": 40, "val": 3, "test": 9}.items():
+            arrays[f"{split}_labels"] = np.arange(length) % 2
+            arrays[f"{split}_images"] = (
+                np.zeros((length, 12, 12), dtype=np.uint8) + arrays[f"{split}_labels"][:, None, None]
+            )
+        np.savez(tmp_path / "few.npz", **arrays)
+        config.write_text(
+            "data: {name: npz, root: few.npz}\nmodel: {patch_size: 4, dim: 16, depth: 1, heads: 2, mlp_dim: 16}\n"
+            "training: {batch_size: 8}\nhardware: {accelerator: cpu, devices: 2}\n"
+        )
+        error = fail("train --config", config, "--out run")
+        assert "the validation set: 3 examples are too few for 2 devices" in error
+
 
 class TestBadFolders:
     def test_a_run_that_exists_is_not_begun_again(self, config, tmp_path, fail):
-        make_run(tmp_path / "run")
+        (make_run(tmp_path / "run").checkpoints / "last.ckpt").touch()
         error = fail("train --config", config, "--out", tmp_path / "run")
         assert f"--out {tmp_path / 'run'} exists" in error
         assert f"liere train --resume {tmp_path / 'run'}" in error
@@ -176,7 +196,7 @@ class TestBadFolders:
         assert "free some space" in fail("train --resume", tmp_path / "run")
 
     def test_a_dry_run_tells_that_the_folder_exists(self, config, tmp_path, fail):
-        make_run(tmp_path / "run")
+        (make_run(tmp_path / "run").checkpoints / "last.ckpt").touch()
         assert f"--out {tmp_path / 'run'} exists" in fail("train --dry-run --config", config, "--out", tmp_path / "run")
 
     def test_an_empty_folder_is_fine(self, config, tmp_path):
@@ -352,8 +372,24 @@ class TestGoodRuns:
             raise StoppedError("by SIGTERM")
 
         monkeypatch.setattr(fit, "train", train)
-        assert main(["train", "--config", str(config), "--out", str(tmp_path / "run")]) == 128 + signal.SIGTERM
+        command = ["train", "--config", str(config), "--out", str(tmp_path / "run")]
+        assert main(command) == 128 + signal.SIGTERM
+        line = capsys.readouterr().out.splitlines()[-1]
+        assert line == "run: stopped by SIGTERM before its first step: nothing to save, run the same command again"
+        assert main(command) == 128 + signal.SIGTERM  # the folder is there, but nothing in it is lost
+        (tmp_path / "run" / "checkpoints" / "last.ckpt").touch()
+        assert main(["train", "--resume", str(tmp_path / "run")]) == 128 + signal.SIGTERM
         assert "stopped by SIGTERM; resume with: liere train --resume" in capsys.readouterr().out
+
+    @pytest.mark.parametrize("kept", ["result.json", "final.safetensors", "checkpoints/new-last.ckpt"])
+    def test_a_start_is_only_repeated_where_nothing_was_saved(self, tmp_path, kept):
+        run = make_run(tmp_path / "run")
+        assert create_run(run.folder, run.config) == run
+        with pytest.raises(ValueError, match="exists: resume it"):
+            create_run(run.folder, make_run(tmp_path / "other", training__seed=5).config)
+        (run.folder / kept).touch()
+        with pytest.raises(ValueError, match="exists: resume it"):
+            create_run(run.folder, run.config)
 
     def test_fields_of_the_command_line_are_kept_with_the_run(self, config, tmp_path, monkeypatch):
         monkeypatch.setattr(fit, "train", lambda run, **_: (_ for _ in ()).throw(StoppedError("as asked")))
@@ -369,6 +405,29 @@ class TestGoodRuns:
         with pytest.raises(OSError, match="No space"):
             create_run(tmp_path / "two", config)
         assert [path.name for path in tmp_path.iterdir()] == ["one"]
+
+    def test_what_killed_starts_have_left_is_removed_and_nothing_else(self, tmp_path):
+        def leave(name: str, *content: str, age: float = 0) -> None:
+            for part in content:
+                (tmp_path / name / part).mkdir(parents=True)
+            os.utime(tmp_path / name, (time.time() - age,) * 2)
+
+        leave(".run.dead", "new")
+        (tmp_path / ".run.dead" / ".lock").touch()
+        leave(".run.old", "new/checkpoints", age=3600)  # of a version without locks, or killed before it had one
+        leave(".run.young", "new")
+        leave(".run.alive", "new")
+        leave(".run.mine", "new", "mine", age=3600)
+        (tmp_path / ".run.file").touch()
+        with filelock.FileLock(tmp_path / ".run.alive" / ".lock"):
+            make_run(tmp_path / "run")
+        assert {path.name for path in tmp_path.iterdir()} == {
+            "run",
+            ".run.young",
+            ".run.alive",
+            ".run.mine",
+            ".run.file",
+        }
 
 
 def test_help_names_the_fields(capsys):

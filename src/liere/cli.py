@@ -11,6 +11,7 @@ from liere import __version__
 from liere.commands import bench, compare, data, demo, eval_command, flops, inspect_command, report, reproduce, train
 from liere.commands.output import warn
 from liere.errors import suggest
+from liere_command.signals import use_default_signals
 
 __all__ = ["main", "make_parser", "parse_arguments"]
 
@@ -62,6 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without a character shows another one
     args = parse_arguments(arguments)
+    if args.run is not train.run:
+        use_default_signals()
     try:
         return args.run(args) or 0
     except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -16,13 +17,16 @@ import torch
 pytest.importorskip("tests.training.requirements")
 from safetensors.torch import load_file
 
+from liere.training import fit
 from liere.training.checkpoints import load_checkpoint
 from liere.training.classifier import Classifier
 from liere.training.fit import train
+from liere.training.journal import Journal
 from liere.training.model import build_model, load_model
 from liere.training.optimizer import learning_rate_factor
+from liere.training.progress import Progress
 from liere.training.runs import open_run
-from liere.training.survival import StoppedError, StopRequest, stop_on_signals
+from liere.training.survival import Saver, StoppedError, StopRequest, stop_on_signals
 from tests.training.tiny import CONFIG, STEPS, differences, make_run, quiet, resume, stop_after, write_config
 
 pytestmark = quiet
@@ -183,6 +187,47 @@ class TestSignals:
         assert load_checkpoint(run.checkpoints / "last.ckpt").step == 5
         resume(run)
         assert differences(uninterrupted, run) == []
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    @pytest.mark.parametrize("moment", [(fit, "load_newest"), (Journal, "setup"), (Progress, "on_train_start")])
+    def test_a_signal_before_the_first_step_saves_what_there_is(self, uninterrupted, run, monkeypatch, moment, number):
+        place, name = moment
+        original = getattr(place, name)
+
+        def interrupted(*arguments, **options):
+            os.kill(os.getpid(), number)
+            return original(*arguments, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, interrupted)
+            with pytest.raises(StoppedError, match=f"by {signal.Signals(number).name}"):
+                train(run, say=print)
+        saved = [path.name for path in run.checkpoints.iterdir()]
+        assert saved == (["last.ckpt"] if place is Progress else [])  # after the first step, which had begun
+        resume(run)
+        assert differences(uninterrupted, run) == []
+
+    def test_the_signal_of_any_process_is_the_reason_of_all(self, run):
+        journal = Journal(run, None, 0, time.monotonic)
+        saver, asked = Saver(run, journal, None, StopRequest(), time.monotonic), []
+
+        def reduce(found, reduce_op):
+            asked.append((found.tolist(), reduce_op))
+            return torch.maximum(found, torch.tensor([1, signal.SIGTERM]))  # of another process
+
+        strategy = SimpleNamespace(root_device="cpu", reduce=reduce)
+        trainer = SimpleNamespace(world_size=2, global_step=5, strategy=strategy)
+        assert saver._reason(trainer) is None  # where no line of the log is due
+        trainer.global_step = 4
+        assert saver._reason(trainer) == "by SIGTERM"
+        assert saver.request.signal == signal.SIGTERM
+        assert asked == [([0, 0], "max")]
+
+    def test_lightning_leaves_signals_alone(self, run, monkeypatch):
+        seen = []
+        monkeypatch.setattr(Classifier, "on_train_start", lambda self: seen.append(signal.getsignal(signal.SIGTERM)))
+        stop_after(run, 1)
+        assert [handler.__module__ for handler in seen] == ["liere.training.survival"]
 
     @pytest.fixture
     def handle_sigint(self):

@@ -159,6 +159,18 @@ class TestLoader:
         list(make_loader(Handlers(48, "val", length=2), EvaluationBatches(2, 2)))
         assert [signal.getsignal(number) for number in numbers] == before
 
+    def test_workers_are_started_with_signals_blocked(self):
+        class Mask(SpatialReasoning):
+            def load(self, indices, words=None):
+                blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+                found = [one in blocked for one in (signal.SIGINT, signal.SIGTERM)]
+                return super().load(indices)._replace(labels=torch.tensor(found, dtype=torch.long))
+
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+        (batch,) = make_loader(Mask(48, "val", length=2), EvaluationBatches(2, 2), workers=1)
+        assert batch.labels.tolist() == [1, 1]
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
+
 
 def test_seeds_depend_on_every_number_and_fit_into_63_bits():
     numbers = [(a, b) for a in range(-5, 20) for b in range(20)]

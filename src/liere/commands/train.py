@@ -13,6 +13,7 @@ from liere.commands.arguments import positive_number
 from liere.commands.fields import add_fields, given_fields
 from liere.commands.output import say, warn
 from liere.training.processes import is_first_process
+from liere_command.signals import say_on_leaving
 
 if TYPE_CHECKING:
     from liere.training.config import RunConfig
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
             return 0
         _wait_for(folder / "config.yaml")
         return _train(open_run(folder), args)
-    check_new(folder)
+    check_new(folder, config)
     _check_space(folder.parent, _check(config, folder))
     if args.dry_run:
         return 0
@@ -88,8 +89,9 @@ def _check(config: RunConfig, folder: Path) -> Cost:
     from liere.training.model import build_model
 
     config.hardware.check()
-    for split in ("train", "val", "test"):
+    for split in ("train", "test"):
         config.data.load(split)
+    config.check_validation(len(config.data.load("val", length=config.training.validation_examples)))
     cost = estimate_cost(config, build_model(config))
     examples = config.training.steps * config.training.batch_size
     say(f"{folder.name}: {config.model.encoding}, {examples:,} examples in {config.training.steps:,} steps")
@@ -102,12 +104,16 @@ def _train(run: Run, args: argparse.Namespace) -> int:
     from liere.training.fit import train
     from liere.training.survival import StoppedError, StopRequest
 
+    resuming = f"resume with: liere train --resume {run.folder}"
+    say_on_leaving(f"at once; what was saved before is kept, {resuming}")
     request = StopRequest(further_steps=args.steps)
     try:
         result = train(run, say=warn, request=request, patience=LOCK_PATIENCE)
     except StoppedError as stop:
         if is_first_process():
-            say(f"{run.folder.name}: stopped {stop}; resume with: liere train --resume {run.folder}")
+            is_saved = any(run.checkpoints.iterdir())
+            hint = resuming if is_saved else "before its first step: nothing to save, run the same command again"
+            say(f"{run.folder.name}: stopped {stop}{'; ' if is_saved else ' '}{hint}")
         # Lightning takes another process's exit code for a crash, and would kill the first one for it.
         return 128 + request.signal if request.signal is not None and is_first_process() else 0
     if is_first_process():

@@ -240,12 +240,17 @@ class RunConfig(Section):
                 f"training.batch_size {self.training.batch_size} in {self.training.accumulate} parts cannot be spread "
                 f"evenly over {world} devices: choose numbers that divide"
             )
-        if -(-self.training.validation_examples // self.training.part_size) < world:
-            raise ValueError(
-                f"training.validation_examples {self.training.validation_examples} are too few for {world} devices: "
-                f"every device validates a part of {self.training.part_size}; use more of them"
-            )
+        self.check_validation(self.training.validation_examples, "training.validation_examples")
         return self
+
+    def check_validation(self, examples: int, source: str = "the validation set") -> None:
+        """Raise `ValueError` if there are too few validation examples for each device to have some."""
+        world = self.hardware.devices * self.hardware.nodes
+        if -(-examples // self.training.part_size) < world:
+            raise ValueError(
+                f"{source}: {examples} examples are too few for {world} devices, since every device validates a part "
+                f"of {self.training.part_size}; use more examples, fewer devices or a smaller training.batch_size"
+            )
 
     def check_size(self, size: int) -> None:
         """Raise `ValueError` if images of a size cannot be had, or cannot be cut into the model's patches."""

@@ -20,11 +20,11 @@ from liere.training.config import RunConfig
 from liere.training.journal import Journal
 from liere.training.lightning_import import import_lightning
 from liere.training.model import build_model, count_parameters, load_model
-from liere.training.processes import is_first_process
+from liere.training.processes import end_with_first_process, is_first_process
 from liere.training.progress import Progress
 from liere.training.runs import Run
 from liere.training.stream import EvaluationBatches, ExampleOrder, TrainingBatches, make_loader
-from liere.training.survival import Saver, StopRequest
+from liere.training.survival import Saver, StoppedError, StopRequest, stop_on_signals
 from liere.training.trainer import make_trainer
 from liere.vit import VisionTransformer
 
@@ -45,14 +45,16 @@ def train(
         patience: Seconds to wait for another process that is training it.
 
     Raises:
-        StoppedError: If it was stopped earlier. It is saved and can be resumed.
+        StoppedError: If it was stopped earlier, by SIGINT or SIGTERM say. It is saved and can be resumed.
         OSError: If it cannot be saved; earlier checkpoints are still there.
         ValueError: If another process is training it.
     """
     # Further processes of a distributed run are started by the first one, which has the lock and does the talking.
     is_first = is_first_process()
     say = say if is_first else _say_nothing
-    with run.lock(patience) if is_first else nullcontext():
+    request = request or StopRequest()
+    end_with_first_process()
+    with run.lock(patience) if is_first else nullcontext(), stop_on_signals(request):
         if run.is_finished:
             return run.result()
         config = run.config
@@ -69,7 +71,7 @@ def train(
             say(f"{run.folder.name}: going on after step {checkpoint.step:,} of {config.training.steps:,}")
         elif refused:
             say(f"{run.folder.name}: no whole checkpoint is left, starting from the beginning")
-        return _fit(run, model, checkpoint, request or StopRequest(), say)
+        return _fit(run, model, checkpoint, request, say)
 
 
 def _start_from(model: VisionTransformer, source: Run) -> None:
@@ -119,7 +121,10 @@ def _fit(
             gradient_clip_val=config.optimizer.clip,
             reload_dataloaders_every_n_epochs=1,
         )
-        trainer.fit(classifier, datamodule=_Data(config, classifier))
+        data = _Data(config, classifier)
+        if is_first_process() and (reason := request.reason(0)):
+            raise StoppedError(reason)  # before other processes are started
+        trainer.fit(classifier, datamodule=data)
         step = classifier.step
     return _finish(run, model, journal, step=step, seconds=clock())
 
@@ -132,6 +137,7 @@ class _Data(pl.LightningDataModule):  # type: ignore[misc, name-defined]
         self.config, self.classifier = config, classifier
         self.train_data = config.data.load("train")
         self.val_data = config.data.load("val", length=config.training.validation_examples)
+        config.check_validation(len(self.val_data))
         self.order = ExampleOrder(len(self.train_data), config.training.seed)
 
     def train_dataloader(self) -> DataLoader[Batch]:

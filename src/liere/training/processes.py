@@ -1,17 +1,12 @@
-"""Which of a distributed run's processes this is."""
+"""Processes and cores: which of a distributed run's processes this is, and how many cores it may use."""
 
 from __future__ import annotations
 
 import os
 
-__all__ = ["available_cores", "is_first_process"]
+from liere_command.processes import announce_first_process, end_with_first_process, is_first_process
 
-RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "SLURM_PROCID")
-
-
-def is_first_process() -> bool:
-    """Return whether this process writes files and talks: the one that was started by hand, or the first of them."""
-    return all(os.environ.get(name, "0") == "0" for name in RANKS)
+__all__ = ["announce_first_process", "available_cores", "end_with_first_process", "is_first_process"]
 
 
 def available_cores() -> int:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import glob
 import json
 import os
+import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +20,8 @@ from liere.training.config import RunConfig
 from liere.training.config_file import parse_config, read_config
 
 __all__ = ["Run", "check_new", "create_run", "open_run"]
+
+SECONDS_TO_LOCK = 60.0  # within which a process that makes a run has locked its folder
 
 
 @dataclass(frozen=True)
@@ -141,12 +146,10 @@ class Run:
         Raises:
             ValueError: If one is at it.
         """
-        import filelock
-
-        lock = filelock.FileLock(self.folder / ".lock")
+        lock = _file_lock(self.folder / ".lock")
         try:
             lock.acquire(timeout=patience)
-        except filelock.Timeout:
+        except TimeoutError:
             raise ValueError(f"run {self.folder} is in use by another process: wait for it, or end it") from None
         try:
             yield
@@ -154,29 +157,65 @@ class Run:
             lock.release()
 
 
-def check_new(folder: Path) -> None:
-    """Raise `ValueError` if there is something already where a new run is to be."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+def check_new(folder: Path, config: RunConfig) -> None:
+    """Raise `ValueError` if there is something already where a new run is to be, other than its own unsaved start."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())) and not _is_unsaved_start(folder, config):
         hint = f"resume it with liere train --resume {folder}, or " if (folder / "config.yaml").exists() else ""
         raise ValueError(f"--out {folder} exists: {hint}choose another folder")
 
 
+def _is_unsaved_start(folder: Path, config: RunConfig) -> bool:
+    """Return whether a folder holds the start of this very run, stopped before anything was saved."""
+    try:
+        run = open_run(folder)
+    except (OSError, ValueError):
+        return False
+    kept = (run.result_file, run.final_weights, run.best_weights, *run.checkpoints.glob("*"))
+    return run.config == config and not any(path.exists() for path in kept)
+
+
 def create_run(folder: Path, config: RunConfig) -> Run:
-    """Make the folder of a new run.
+    """Make the folder of a new run, or return the run if it was started before but has not saved anything yet.
 
     Raises:
-        ValueError: If there is something already.
+        ValueError: If there is something else already.
         OSError: If it cannot be made.
     """
-    check_new(folder)
+    check_new(folder, config)
+    if (folder / "config.yaml").exists():
+        return Run(folder, config)
     prepare_folder(folder.parent, "--out")
+    _remove_killed_starts(folder)
     # The folder appears with its configuration in it, or not at all.
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
         new = Path(temporary) / "new"
-        (new / "checkpoints").mkdir(parents=True)
-        write_atomically(new / "config.yaml", config.to_yaml())
-        os.replace(new, folder)
+        with _file_lock(Path(temporary) / ".lock"):  # tells others that this process is alive
+            (new / "checkpoints").mkdir(parents=True)
+            write_atomically(new / "config.yaml", config.to_yaml())
+            os.replace(new, folder)
     return Run(folder, config)
+
+
+def _remove_killed_starts(folder: Path) -> None:
+    """Remove what processes that were killed in `create_run` have left beside the folder of a run."""
+    for left in folder.parent.glob(f".{glob.escape(folder.name)}.*"):
+        try:
+            if left.is_symlink() or not {path.name for path in left.iterdir()} <= {".lock", "new"}:
+                continue
+            # Without a lock it may be a moment old, and its process about to take the lock.
+            if not (left / ".lock").exists() and time.time() - left.stat().st_mtime < SECONDS_TO_LOCK:
+                continue
+            with _file_lock(left / ".lock"):
+                shutil.rmtree(left, ignore_errors=True)
+        except OSError:
+            continue  # a file, or in use by a process that is alive
+
+
+def _file_lock(path: Path) -> Any:
+    """Return a lock that is not waited for; the system takes it back from a process that ends."""
+    import filelock
+
+    return filelock.FileLock(path, timeout=0)
 
 
 def open_run(folder: Path, overrides: dict[str, str] | None = None) -> Run:

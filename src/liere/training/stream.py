@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from liere.data.counter_random import combine
 from liere.data.examples import Batch, ExampleSet
+from liere_command.signals import SIGNALS
 
 __all__ = ["Draw", "EvaluationBatches", "ExampleOrder", "TrainingBatches", "make_loader", "seed_of"]
 
@@ -126,7 +127,7 @@ def make_loader(
     data: ExampleSet, batches: Sampler[Draw], *, workers: int = 0, pin_memory: bool = False
 ) -> DataLoader[Batch]:
     """Return a loader of a data set's batches; it leaves torch's global generator alone."""
-    return DataLoader(
+    return _Loader(
         _WholeBatches(data),
         batch_size=None,
         sampler=batches,
@@ -137,11 +138,25 @@ def make_loader(
     )
 
 
+class _Loader(DataLoader[Batch]):
+    """A loader whose workers miss no moment of ignoring signals."""
+
+    def __iter__(self) -> Any:
+        if not self.num_workers or not hasattr(signal, "pthread_sigmask"):
+            return super().__iter__()
+        # Workers inherit what is blocked; what comes before they ignore it would end them.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        try:
+            return super().__iter__()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _ignore_signals(worker: int) -> None:
     """Leave Ctrl-C and SIGTERM to the process that trains, which needs its workers to finish the step and save.
 
     A terminal sends Ctrl-C to all processes of a group, and so do schedulers with SIGTERM. Workers end with their
     parent all the same: torch makes them look for it.
     """
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
+
+import torch
 
 from liere.training.checkpoints import Checkpoint, save_checkpoint, save_weights
 from liere.training.classifier import Classifier
 from liere.training.journal import Journal
 from liere.training.lightning_import import import_lightning
 from liere.training.runs import Run
+from liere_command.signals import SIGNALS
 
 pl = import_lightning()
 
@@ -22,7 +25,7 @@ __all__ = ["Saver", "StopRequest", "StoppedError", "stop_on_signals"]
 
 
 class StoppedError(Exception):
-    """A run was stopped and saved before its end."""
+    """A run was stopped before its end. What it has done is saved, if it has done anything."""
 
 
 @dataclass
@@ -56,7 +59,7 @@ def stop_on_signals(request: StopRequest) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    handlers: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers: dict[int, Any] = {number: signal.getsignal(number) for number in SIGNALS}
     # What was started to ignore a signal, in the background say, goes on ignoring it.
     before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
 
@@ -66,6 +69,8 @@ def stop_on_signals(request: StopRequest) -> Iterator[None]:
 
     for number in before:
         signal.signal(number, ask)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # those that `leave_on_signals` has kept
     try:
         yield
     finally:
@@ -93,24 +98,16 @@ class Saver(pl.Callback):  # type: ignore[misc, name-defined]
         clock: Callable[[], float],
     ) -> None:
         self.run, self.journal, self.checkpoint, self.request, self.clock = run, journal, checkpoint, request, clock
-        self.signals = ExitStack()
 
     def on_train_start(self, trainer: Any, classifier: Classifier) -> None:
-        """Give the optimiser its state back; learning rates are the schedule's. From now on signals are requests."""
-        self.signals.enter_context(stop_on_signals(self.request))  # after Lightning, whose handler saves nothing
+        """Give the optimizer its state back, or stop if that was asked for; learning rates are the schedule's."""
+        if reason := self._common_reason(trainer):
+            raise StoppedError(reason)
         if self.checkpoint is not None:
             (optimizer,) = trainer.optimizers
             groups = optimizer.state_dict()["param_groups"]
             optimizer.load_state_dict(self.checkpoint.optimizer | {"param_groups": groups})
             self.checkpoint = None  # frees the memory
-
-    def on_train_end(self, trainer: Any, classifier: Classifier) -> None:
-        """Let signals do what they always do."""
-        self.signals.close()
-
-    def on_exception(self, trainer: Any, classifier: Classifier, exception: BaseException) -> None:
-        """Do so, however training ended."""
-        self.signals.close()
 
     def on_train_batch_end(
         self, trainer: Any, classifier: Classifier, outputs: Any, batch: Any, batch_idx: int
@@ -145,19 +142,23 @@ class Saver(pl.Callback):  # type: ignore[misc, name-defined]
             raise StoppedError(reason)
 
     def _reason(self, trainer: Any) -> str | None:
-        """Return why to stop; when one process has a reason, all stop, after the same step.
+        """Return why to stop after this step; asking other processes takes time, so that is not done every step."""
+        is_due = trainer.global_step % self.run.config.training.log_every == 0
+        if trainer.world_size == 1 or is_due or trainer.global_step == self.request.further_steps:
+            return self._common_reason(trainer)
+        return None
 
-        Asking the others waits for all devices, so it is not done after every step.
-        """
+    def _common_reason(self, trainer: Any) -> str | None:
+        """Return why to stop; when one process has a reason, all have it, and its signal."""
         reason = self.request.reason(trainer.global_step)
         if trainer.world_size == 1:
             return reason
-        if (
-            trainer.global_step % self.run.config.training.log_every
-            and trainer.global_step != self.request.further_steps
-        ):
-            return None
-        stop = trainer.strategy.reduce_boolean_decision(reason is not None, all=False)
+        device = trainer.strategy.root_device
+        found = torch.tensor([reason is not None, self.request.signal or 0], dtype=torch.int64, device=device)
+        stop, number = trainer.strategy.reduce(found, reduce_op="max").tolist()
+        if number and self.request.signal is None:
+            self.request.signal = number
+            reason = self.request.reason(trainer.global_step)
         return (reason or "with another process") if stop else None
 
     def _save(self, trainer: Any, classifier: Classifier) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from liere.training.config import RunConfig
 from liere.training.lightning_import import import_lightning
+from liere.training.processes import announce_first_process
 
 pl = import_lightning()
 
@@ -15,7 +16,8 @@ __all__ = ["make_trainer"]
 def make_trainer(config: RunConfig, **options: Any) -> Any:
     """Return a Lightning trainer on a run's hardware; what examples it sees is for the loaders to say."""
     hardware = config.hardware
-    return pl.Trainer(
+    announce_first_process()
+    trainer = pl.Trainer(
         accelerator=hardware.accelerator,
         devices=hardware.devices,
         num_nodes=hardware.nodes,
@@ -29,3 +31,10 @@ def make_trainer(config: RunConfig, **options: Any) -> Any:
         logger=False,
         **options,
     )
+    # Lightning's handler of SIGTERM saves nothing, and talks to other processes wherever they are, which can hang all.
+    trainer._signal_connector.register_signal_handlers = _leave_signals_alone
+    return trainer
+
+
+def _leave_signals_alone() -> None:
+    pass

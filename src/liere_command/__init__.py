@@ -1,0 +1,20 @@
+"""The part of the command line that runs before torch is imported, which takes seconds: what signals do until then.
+
+Importing `liere` imports torch, so this cannot be a part of it.
+"""
+
+from __future__ import annotations
+
+from liere_command.processes import end_with_first_process
+from liere_command.signals import leave_on_signals
+
+__all__ = ["main"]
+
+
+def main() -> int:
+    """Run `liere` as a program; return its exit code."""
+    leave_on_signals()
+    end_with_first_process()
+    from liere.cli import main as run_command
+
+    return run_command()

@@ -1,0 +1,103 @@
+"""The program `liere` before torch is there, and the processes that belong together."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks at /proc")
+LAUNCH = """
+import os, subprocess, sys, time
+from liere_command.processes import announce_first_process
+announce_first_process()
+child = "from liere_command.processes import end_with_first_process as end; end(); import time; time.sleep(100)"
+environment = os.environ | {"LOCAL_RANK": sys.argv[1]}
+process = subprocess.Popen([sys.executable, "-c", child], env=environment, stdout=subprocess.DEVNULL)
+print(process.pid, flush=True)
+time.sleep(100)
+"""
+
+
+def catches(pid: int, number: int) -> bool:
+    """Return whether a process has a handler for a signal."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    mask = next(int(line.split()[1], 16) for line in lines if line.startswith("SigCgt"))
+    return bool(mask >> (number - 1) & 1)
+
+
+def wait_until(condition, seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("delay", [0, 0.3])
+def test_a_signal_while_torch_is_imported_is_told_in_a_line(number, delay):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "liere_command", "train", "--config", "none.yaml"], stderr=subprocess.PIPE, text=True
+    )
+    wait_until(lambda: catches(process.pid, signal.SIGTERM))
+    time.sleep(delay)
+    process.send_signal(number)
+    _, error = process.communicate(timeout=60)
+    name = signal.Signals(number).name
+    assert error == f"liere: stopped by {name} before its work began: nothing to save, run the same command again\n"
+    assert process.returncode == 128 + number
+
+
+def test_other_commands_have_the_usual_signals():
+    code = (
+        "import signal; from liere_command import signals\n"
+        "before = [signal.getsignal(number) for number in signals.SIGNALS]\n"
+        "signals.leave_on_signals()\n"
+        "assert [signal.getsignal(number) for number in signals.SIGNALS] != before\n"
+        "signals.use_default_signals()\n"
+        "assert [signal.getsignal(number) for number in signals.SIGNALS] == before\n"
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "signals.leave_on_signals()\n"
+        "assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_further_processes_keep_signals_for_later():
+    code = (
+        "import os, signal; from liere_command import signals\n"
+        "signals.leave_on_signals()\n"
+        "os.kill(os.getpid(), signal.SIGTERM)\n"
+        "assert signal.sigpending() == {signal.SIGTERM}\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"LOCAL_RANK": "1"})
+
+
+@pytest.mark.parametrize(("rank", "ends"), [("1", True), ("0", False)])
+def test_processes_of_a_run_end_with_the_one_that_started_them(rank, ends):
+    parent = subprocess.Popen([sys.executable, "-c", LAUNCH, rank], stdout=subprocess.PIPE, text=True)
+    child = int(parent.stdout.readline())
+    time.sleep(1)  # it may have to begin to watch
+    parent.kill()
+    parent.communicate()
+    try:
+        if ends:
+            wait_until(lambda: not is_running(child), seconds=10)
+        else:
+            time.sleep(2)
+            assert is_running(child)
+    finally:
+        if is_running(child):
+            os.kill(child, signal.SIGKILL)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
