@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-slow test-wheel lint format clean
+.PHONY: setup demo test test-slow test-wheel campaign lint format clean
 setup: .venv/.installed
 
 .venv/.installed: pyproject.toml constraints.txt
@@ -18,6 +18,11 @@ test: setup
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow
+
+# Attacks on runs and data files: make campaign MINUTES=30
+MINUTES ?= 30
+campaign: setup
+	$(BIN)/python tools/campaign.py --minutes $(MINUTES)
 
 # The built wheel in an empty environment: torch, liere and a test runner, nothing else.
 test-wheel: setup

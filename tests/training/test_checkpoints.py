@@ -30,7 +30,7 @@ def make_checkpoint(step: int, fingerprint: str = "this run") -> Checkpoint:
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
     model(torch.ones(2, 40)).sum().backward()
     optimizer.step()
-    journal = {"losses": [1.25, 3], "best": {"step": 2, "accuracy": 0.5}, "reached_target": False}
+    journal = {"losses": [1.25, 3], "best": {"step": 2, "accuracy": 0.5, "loss": 1.0}, "reached_target": False}
     return Checkpoint(fingerprint, step, 1.5 * step, model.state_dict(), optimizer.state_dict(), journal)
 
 
@@ -189,12 +189,17 @@ class TestDamaged:
             *(("seconds", seconds) for seconds in (-1.0, math.nan, math.inf, None)),
             *(("optimizer", content) for content in ({}, {"state": {}, "param_groups": []}, {"state": {0: {}}}, None)),
             *(("state_dict", content) for content in (None, {"weight": 1.0}, [])),
-            ("journal", None),
+            *(("state_dict", content) for content in ({}, {"weight": torch.ones(30, 41), "bias": torch.ones(30)})),
+            ("optimizer", {"state": {0: {"exp_avg": torch.ones(7)}}, "param_groups": []}),
+            ("optimizer", {"state": [1], "param_groups": []}),
+            *(("journal", content) for content in (None, {}, {"losses": [1.0, 2]})),
+            ("journal", {"losses": "many", "best": None, "reached_target": False}),
+            ("journal", {"losses": [1.0, 2], "best": 3, "reached_target": False}),
         ],
     )
     def test_a_state_that_cannot_be_is_refused(self, folder, field, value):
         torch.save({"format": FORMAT} | vars(make_checkpoint(2)) | {field: value}, folder / "last.ckpt")
-        found, (line,) = load_newest(folder, "this run", 100)
+        found, (line,) = load_newest(folder, "this run", 100, like=make_checkpoint(1).state_dict)
         assert found is not None
         assert found.step == 1
         assert line.endswith(f"last.ckpt is damaged (its {field} cannot be): it is not used")

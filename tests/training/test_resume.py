@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 import multiprocessing
 import os
 import shutil
@@ -30,7 +29,6 @@ from liere.training.survival import Saver, StoppedError, StopRequest, stop_on_si
 from tests.training.tiny import CONFIG, STEPS, differences, make_run, quiet, resume, stop_after, write_config
 
 pytestmark = quiet
-ROOT = Path(__file__).parents[2]
 LONG = "examples: 400_000, batch_size: 8, accumulate: 4"
 
 
@@ -431,25 +429,6 @@ class TestTraining:
 def liere(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "liere.cli", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-
-
-@pytest.mark.slow
-def test_killed_runs_end_the_same(tmp_path):
-    tool = ROOT / "tools" / "kill_and_resume.py"
-    if not tool.exists():
-        pytest.skip("tools are not here")
-    spec = importlib.util.spec_from_file_location("kill_and_resume", tool)
-    tools = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tools)
-    config = tools.CONFIG.replace("examples: 5120", "examples: 1280")
-    assert config != tools.CONFIG
-    (tmp_path / "config.yaml").write_text(config)
-    start = time.monotonic()
-    tools.finish(tools.begin(tmp_path, "uninterrupted"))
-    life = time.monotonic() - start
-    assert tools.compare(tmp_path / "uninterrupted", tmp_path / "uninterrupted") == []
-    for number, share in enumerate([0.7, 0.9]):
-        assert tools.trial(tmp_path, number, share * life)
 
 
 @pytest.mark.slow

@@ -73,13 +73,16 @@ def save_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     new.replace(folder / LAST)
 
 
-def load_newest(folder: Path, fingerprint: str, steps: int | None = None) -> tuple[Checkpoint | None, list[str]]:
+def load_newest(
+    folder: Path, fingerprint: str, steps: int | None = None, like: dict[str, Tensor] | None = None
+) -> tuple[Checkpoint | None, list[str]]:
     """Return the newest whole checkpoint of a run, if there is one, and what is wrong with those that are newer.
 
     Args:
         folder: Where checkpoints are.
         fingerprint: Of the run that they have to belong to.
         steps: Steps of the whole run, which none can be beyond; None for any number.
+        like: State dict of a model that it has to fit; None for any.
 
     Raises:
         ForeignCheckpointError: If there are only such that are not of this run: beginning anew would overwrite them.
@@ -89,7 +92,7 @@ def load_newest(folder: Path, fingerprint: str, steps: int | None = None) -> tup
         path = folder / name
         if path.exists():
             try:
-                return load_checkpoint(path, fingerprint, steps), [str(error) for error in refused]
+                return load_checkpoint(path, fingerprint, steps, like), [str(error) for error in refused]
             except CheckpointError as error:
                 refused.append(error)
     for foreign in refused:
@@ -100,13 +103,16 @@ def load_newest(folder: Path, fingerprint: str, steps: int | None = None) -> tup
     return None, [str(error) for error in refused]
 
 
-def load_checkpoint(path: Path, fingerprint: str | None = None, steps: int | None = None) -> Checkpoint:
+def load_checkpoint(
+    path: Path, fingerprint: str | None = None, steps: int | None = None, like: dict[str, Tensor] | None = None
+) -> Checkpoint:
     """Read a checkpoint.
 
     Args:
         path: The file.
         fingerprint: Of the run that it has to belong to; None for any.
         steps: Steps of the whole run, which it cannot be beyond; None for any number.
+        like: State dict of a model that it has to fit; None for any.
 
     Raises:
         CheckpointError: If it is damaged, not a checkpoint, or of another run.
@@ -135,23 +141,54 @@ def load_checkpoint(path: Path, fingerprint: str | None = None, steps: int | Non
         raise ForeignCheckpointError(f"{path} is not a checkpoint of this version ({differing}): it is not used")
     if fingerprint is not None and content["fingerprint"] != fingerprint:
         raise ForeignCheckpointError(f"{path} belongs to a run with another configuration: it is not used")
-    for field, is_right in _checks(content, steps).items():
+    for field, is_right in _checks(content, steps, like).items():
         if not is_right:
             raise CheckpointError(f"{path} is damaged (its {field} cannot be): it is not used")
     return Checkpoint(**content)
 
 
-def _checks(content: dict[str, Any], steps: int | None) -> dict[str, bool]:
+def _checks(content: dict[str, Any], steps: int | None, like: dict[str, Tensor] | None) -> dict[str, bool]:
     """Return for each field whether it can be what training has saved."""
-    step, seconds, optimizer = content["step"], content["seconds"], content["optimizer"]
+    step, seconds = content["step"], content["seconds"]
     return {
         "step": type(step) is int and step > 0 and (steps is None or step <= steps),
         "seconds": isinstance(seconds, float | int) and math.isfinite(seconds) and seconds >= 0,
-        "state_dict": isinstance(content["state_dict"], dict)
-        and all(isinstance(tensor, Tensor) for tensor in content["state_dict"].values()),
-        "optimizer": isinstance(optimizer, dict) and bool(optimizer.get("state")) and "param_groups" in optimizer,
-        "journal": isinstance(content["journal"], dict),
+        "state_dict": _is_state_dict(content["state_dict"], like),
+        "optimizer": _is_optimizer(content["optimizer"], like),
+        "journal": _is_journal(content["journal"]),
     }
+
+
+def _is_state_dict(content: Any, like: dict[str, Tensor] | None) -> bool:
+    if not isinstance(content, dict) or not all(isinstance(tensor, Tensor) for tensor in content.values()):
+        return False
+    return like is None or {name: tensor.shape for name, tensor in content.items()} == {
+        name: tensor.shape for name, tensor in like.items()
+    }
+
+
+def _is_optimizer(content: Any, like: dict[str, Tensor] | None) -> bool:
+    if not isinstance(content, dict) or "param_groups" not in content or not isinstance(content.get("state"), dict):
+        return False
+    states = content["state"].values()
+    if not states or not all(isinstance(state, dict) for state in states):
+        return False
+    # Which average belongs to which parameter is for the optimizer to know; a shape of no parameter is of none.
+    shapes = {torch.Size(), *(tensor.shape for tensor in (like or {}).values())}
+    averages = [value for state in states for value in state.values() if isinstance(value, Tensor)]
+    return like is None or (len(states) <= len(like) and all(average.shape in shapes for average in averages))
+
+
+def _is_journal(content: Any) -> bool:
+    if not isinstance(content, dict) or not {"losses", "best", "reached_target"} <= content.keys():
+        return False
+    losses, best = content["losses"], content["best"]
+    return (
+        isinstance(losses, list)
+        and [type(number) for number in losses] == [float, int]
+        and (best is None or (isinstance(best, dict) and {"step", "accuracy", "loss"} <= best.keys()))
+        and isinstance(content["reached_target"], bool)
+    )
 
 
 def save_weights(weights: dict[str, Tensor], path: Path) -> None:

@@ -60,10 +60,12 @@ def train(
         config = run.config
         for unfinished in run.folder.rglob(".*.tmp"):
             unfinished.unlink()  # of a process that was killed while it wrote
-        checkpoint, refused = load_newest(run.checkpoints, config.fingerprint, config.training.steps)
+        model = build_model(config)
+        checkpoint, refused = load_newest(
+            run.checkpoints, config.fingerprint, config.training.steps, like=model.state_dict()
+        )
         for line in refused:
             say(f"warning: {line}")
-        model = build_model(config)
         if checkpoint is None and (source := run.source()) is not None:
             _start_from(model, source)
         if checkpoint is not None:

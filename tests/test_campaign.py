@@ -1,0 +1,96 @@
+"""The campaign of attacks: that it counts right, and ten minutes of it."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("tests.training.requirements")
+pytest.importorskip("tools.campaign")
+from tools import campaign
+from tools.attacks.arena import Outcome
+from tools.attacks.contract import Attack, Verdict, carry_out
+from tools.attacks.mutations import MUTATIONS
+
+ROOT = Path(__file__).parents[1]
+
+
+class Quiet:
+    """An arena in which nothing happens."""
+
+    def __init__(self, folder: Path, harm: list[str]) -> None:
+        self.folder, self.harm, self.peak_memory_mb = folder, harm, 0
+
+    def make_folder(self, name: str) -> Path:
+        return self.folder
+
+    def find_harm(self) -> list[str]:
+        return self.harm
+
+
+def count(folder, verdicts, harm=(), **options):
+    cases = []
+    attack = Attack(
+        "made-up", "nothing", 1.0, lambda *_: lambda chance, number: cases.append(chance.random()) or verdicts(number)
+    )
+    settings = {"seed": 3, "seconds": 0.0, "count": None, "say": lambda line: None} | options
+    return carry_out(attack, Quiet(folder, list(harm)), **settings), cases
+
+
+def test_cases_are_counted_and_what_is_lost_is_kept(tmp_path):
+    tally, _ = count(
+        tmp_path, lambda number: Verdict(f"case {number}", ["gone"] * (number == 1), 50), seconds=99, count=3
+    )
+    assert (tally.cases, tally.lost, tally.failures) == (150, 1, ["case 1: gone"])
+
+
+def test_what_a_case_leaves_behind_is_a_loss(tmp_path):
+    tally, _ = count(tmp_path, lambda number: Verdict("case", []), harm=["2 processes were left"])
+    assert (tally.cases, tally.lost) == (1, 1)
+
+
+def test_cases_depend_on_the_seed_alone(tmp_path):
+    (_, one), (_, same), (_, other) = (
+        count(tmp_path, lambda number: Verdict("case", []), seconds=99, count=4, seed=seed) for seed in (3, 3, 4)
+    )
+    assert one == same
+    assert len({*one, *other}) == 8
+
+
+@pytest.mark.parametrize(
+    ("outcome", "part"),
+    [
+        (Outcome(None, "", 10), "took too long"),
+        (Outcome(1, "x", 10), "exit code 1"),
+        (Outcome(0, "Traceback (most recent call last)\n  x\nKeyError: 3", 10), "traceback"),
+        (Outcome(2, "something", 10), "no error in one line"),
+        (Outcome(0, "", 5_000), "took 5,000 MB"),
+    ],
+)
+def test_outcomes_that_are_losses(outcome, part):
+    (loss,) = outcome.losses(0, 2)
+    assert part in loss
+    assert Outcome(2, "liere: error: no such file", 10).losses(0, 2) == []
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+@pytest.mark.parametrize("data", [b"x", bytes(range(256)) * 20])
+def test_mutations_repeat_with_their_seed(name, data):
+    one, same = (MUTATIONS[name](data, random.Random(5)) for _ in range(2))
+    assert one == same
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_ten_minutes_of_attacks_lose_nothing(tmp_path):
+    command = [sys.executable, ROOT / "tools" / "campaign.py", "--minutes", "10", "--json", tmp_path / "campaign.json"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    record = json.loads((tmp_path / "campaign.json").read_text())
+    assert {name: attack["failures"] for name, attack in record["attacks"].items() if attack["lost"]} == {}
+    assert done.returncode == 0, done.stderr
+    assert record["attacks"].keys() == campaign.ATTACKS.keys()

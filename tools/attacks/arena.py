@@ -1,0 +1,246 @@
+"""Where attacks take place: commands of `liere` as processes that are watched, and what they leave behind."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["LIMIT_MB", "Arena", "Command", "Outcome", "run_here"]
+
+TOKEN = "LIERE_CAMPAIGN"  # environment variable: marks the processes of a campaign
+LIMIT_MB = 2_000  # of memory for a process
+GRACE = 12.0  # seconds for processes of a command to end after it; loader workers look for their parent every 5
+POLL = 0.05
+TROUBLE = re.compile(r"Traceback \(most recent call last\)|Exception ignored|Segmentation fault|core dumped")
+PRELOADED = ("liere.cli", "liere.evaluation.evaluate", "liere.training.fit", "torch.utils.tensorboard")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended.
+
+    Attributes:
+        code: Its exit code; negative for the signal that killed it; None if it took too long and was killed.
+        output: All that it printed.
+        memory_mb: Peak memory of its largest process.
+    """
+
+    code: int | None
+    output: str
+    memory_mb: int
+
+    def losses(self, *codes: int) -> list[str]:
+        """Return what is wrong with it, if it had to end with one of these exit codes."""
+        last = self.output.strip().splitlines()[-1][:300] if self.output.strip() else "nothing"
+        found = []
+        if self.code is None:
+            found.append(f"took too long; said {last!r}")
+        elif self.code not in codes:
+            found.append(f"exit code {self.code}; said {last!r}")
+        if TROUBLE.search(self.output):
+            found.append(f"a traceback that ends with {last!r}")
+        if self.code == 2 and self.output.count("liere: error:") != 1:
+            found.append(f"no error in one line: {last!r}")
+        if self.memory_mb > LIMIT_MB:
+            found.append(f"took {self.memory_mb:,} MB")
+        return found
+
+
+class Command:
+    """A command that runs: a new program, or a copy of a process that has everything imported."""
+
+    def __init__(self, arena: Arena, process: Any, log: Path) -> None:
+        self.arena, self.process, self.log = arena, process, log
+        self.memory_mb = 0
+        self.pid: int = process.pid
+
+    def poll(self) -> int | None:
+        """Return the exit code of the command, or None while it runs; note how much memory it has."""
+        processes = [self.pid, *descendants(self.pid)]
+        self.memory_mb = max(self.memory_mb, *map(peak_memory_mb, processes))
+        self.arena.peak_memory_mb = max(self.arena.peak_memory_mb, self.memory_mb)
+        if isinstance(self.process, subprocess.Popen):
+            return self.process.poll()
+        self.process.join(0)
+        return self.process.exitcode
+
+    def is_running(self) -> bool:
+        """Return whether it has not ended yet."""
+        return self.poll() is None
+
+    def wait(self, seconds: float = 120) -> Outcome:
+        """Wait for its end; after so many seconds it is killed."""
+        deadline = time.monotonic() + seconds
+        while (code := self.poll()) is None and time.monotonic() < deadline:
+            time.sleep(POLL)
+        if code is None:
+            for pid in (self.pid, *descendants(self.pid)):
+                kill(pid)
+            self.process.wait() if isinstance(self.process, subprocess.Popen) else self.process.join()
+        return Outcome(code, self.output(), self.memory_mb)
+
+    def wait_until(self, condition: Callable[[], bool], seconds: float = 120) -> bool:
+        """Wait until something is so, the command has ended or the time is over; return whether it is so."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if not self.is_running() or time.monotonic() > deadline:
+                return condition()
+            time.sleep(0.01)
+        return True
+
+    def output(self) -> str:
+        """Return what it printed so far."""
+        return self.log.read_text(errors="replace")
+
+
+class Arena:
+    """A folder for a campaign, its processes, and a file that must never appear."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.canary = folder / "executed"
+        self.peak_memory_mb = 0
+        self._commands = 0
+        self._token = f"{os.getpid()}-{time.time_ns()}"
+        os.environ[TOKEN] = self._token
+        self._context: Any = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(list(PRELOADED))
+        warm_up = self._context.Process(target=_nothing)
+        warm_up.start()
+        warm_up.join()
+        self._helpers = set(self._marked())
+
+    def make_folder(self, name: str) -> Path:
+        """Return a new folder."""
+        folder = self.folder / name
+        folder.mkdir()
+        return folder
+
+    def start(
+        self, *arguments: str | Path, before: Callable[[], None] | None = None, cwd: Path | None = None
+    ) -> Command:
+        """Start a command as a copy of a process that has imported everything; `before` is called in it first."""
+        log = self._new_log()
+        words = [str(argument) for argument in arguments]
+        process = self._context.Process(target=run_here, args=(words, log, before, cwd))
+        process.start()
+        return Command(self, process, log)
+
+    def run(self, *arguments: str | Path, seconds: float = 120, **options: Any) -> Outcome:
+        """Do the same and wait for its end."""
+        return self.start(*arguments, **options).wait(seconds)
+
+    def launch(self, *arguments: str | Path, terminal: int | None = None) -> Command:
+        """Start a command as users do: a new program, with its own process group, on a terminal if there is one."""
+        log = self._new_log()
+        command = [sys.executable, "-m", "liere_command", *map(str, arguments)]
+        if terminal is not None:
+            process = subprocess.Popen(
+                command,
+                stdin=terminal,
+                stdout=terminal,
+                stderr=terminal,
+                start_new_session=True,
+                preexec_fn=_own_terminal,
+            )
+        else:
+            with log.open("w") as file:
+                process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
+        return Command(self, process, log)
+
+    def find_harm(self) -> list[str]:
+        """Return what the last case has left behind: processes, which are killed, and traces of code that ran."""
+        deadline = time.monotonic() + GRACE
+        while (left := self._marked() - self._helpers) and time.monotonic() < deadline:
+            time.sleep(POLL)
+        for pid in left:
+            kill(pid)
+        found = [f"{len(left)} processes were left"] if left else []
+        if self.canary.exists():
+            self.canary.unlink()
+            found.append("code from a file was executed")
+        return found
+
+    def _marked(self) -> set[int]:
+        """Return the processes of this campaign."""
+        mark = f"{TOKEN}={self._token}".encode()
+        return {
+            int(entry.name)
+            for entry in Path("/proc").iterdir()
+            if entry.name.isdecimal() and mark in _read(entry / "environ") and not _is_over(int(entry.name))
+        } - {os.getpid()}
+
+    def _new_log(self) -> Path:
+        self._commands += 1
+        log = self.folder / f"command-{self._commands}.log"
+        log.touch()
+        return log
+
+
+def run_here(words: list[str], log: Path, before: Callable[[], None] | None = None, cwd: Path | None = None) -> None:
+    """Run a command in this process, which ends with it."""
+    os.setsid()
+    descriptor = os.open(log, os.O_WRONLY | os.O_APPEND)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
+    multiprocessing.set_start_method(None, force=True)  # loaders start workers as they always do
+    if cwd is not None:
+        os.chdir(cwd)
+    if before is not None:
+        before()
+    from liere.cli import main
+
+    sys.exit(main(words))
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the children of a process, theirs, and so on."""
+    children = [int(child) for child in _read(Path(f"/proc/{pid}/task/{pid}/children")).split()]
+    return [*children, *(one for child in children for one in descendants(child))]
+
+
+def peak_memory_mb(pid: int) -> int:
+    """Return the most memory that a process has had; 0 if it is gone."""
+    found = re.search(rb"VmHWM:\s*(\d+) kB", _read(Path(f"/proc/{pid}/status")))
+    return int(found[1]) // 1024 if found else 0
+
+
+def kill(pid: int) -> None:
+    """Kill a process that may be gone."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _is_over(pid: int) -> bool:
+    """Return whether a process has ended, and only waits for its parent to notice."""
+    return _read(Path(f"/proc/{pid}/stat")).rpartition(b")")[2].split()[:1] in ([], [b"Z"])
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _own_terminal() -> None:
+    """Make standard input, a terminal, the one that controls this process and its group."""
+    import fcntl
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,57 @@
+"""The same run started several times at once, and several evaluations of one run."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tools.attacks.arena import Arena
+from tools.attacks.contract import Attack, Verdict
+from tools.attacks.runs import compare, finished_run
+
+__all__ = ["ATTACK"]
+
+SIZES = ("36", "48", "60")
+
+
+def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdict]:
+    """Train a run alone."""
+    reference = finished_run(arena, folder)
+
+    def start_together(chance: random.Random, number: int) -> Verdict:
+        run, gaps = folder / f"run-{number}", [0.0, *(chance.uniform(0, 2) for _ in range(2))]
+        commands = []
+        for gap in gaps:
+            time.sleep(gap)
+            commands.append(arena.start("train", "--config", folder / "config.yaml", "--out", run))
+        outcomes = [command.wait() for command in commands]
+        losses = [loss for outcome in outcomes for loss in outcome.losses(0, 2)]
+        losses += compare(reference, run) if any(outcome.code == 0 for outcome in outcomes) else ["none has trained it"]
+        losses += [f"{path.name} is left" for path in folder.glob(".run-*")]
+        shutil.rmtree(run, ignore_errors=True)
+        return Verdict(f"{len(commands)} starts of a run, exit codes {[one.code for one in outcomes]}", losses)
+
+    def evaluate_together(chance: random.Random, number: int) -> Verdict:
+        run = folder / f"run-{number}"
+        shutil.copytree(reference, run)
+        commands = [arena.start("eval", run, "--sizes", size, "--examples", "40") for size in SIZES]
+        losses = [loss for command in commands for loss in command.wait().losses(0)]
+        if not losses:
+            found = sorted(str(record["size"]) for record in json.loads((run / "evaluation.json").read_text()))
+            losses += [] if found == list(SIZES) else [f"evaluation.json has the sizes {found}"]
+        shutil.rmtree(run)
+        return Verdict(f"{len(SIZES)} evaluations of a run", losses)
+
+    return lambda chance, number: (evaluate_together if number % 2 else start_together)(chance, number)
+
+
+ATTACK = Attack(
+    "concurrency",
+    "a run is started or evaluated several times at once: one trains it, and no evaluation is lost",
+    1.0,
+    prepare,
+)

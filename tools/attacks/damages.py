@@ -1,0 +1,164 @@
+"""Damaged checkpoints: the newest whole one is used, whatever is wrong with the others."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import random
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tools.attacks.arena import Arena
+from tools.attacks.contract import Attack, Verdict
+from tools.attacks.mutations import MUTATIONS, damage
+from tools.attacks.runs import compare, finished_run
+
+__all__ = ["ATTACK", "damage_checkpoint", "same_content"]
+
+BATCH = 50  # damages that are read one after the other; one of them is resumed from, to the end
+CRUDE = ("truncated", "cut from the front", "empty", "noise")  # finer ones could be what somebody has trained
+WRONG: dict[str, list[Any]] = {
+    "step": [-1, 0, 10**9, 2.5, "3", None, True],
+    "seconds": [-1.0, math.nan, math.inf, "1", None],
+    "state_dict": [{}, None, [], {"weight": 1.0}, "first tensor in another shape", "first tensor missing"],
+    "optimizer": [{}, None, {"state": {}, "param_groups": []}, "first tensor in another shape"],
+    "journal": [{}, None, [], {"losses": "many", "best": 3, "reached_target": None}],
+    "fingerprint": ["another run", None, 3],
+    "format": ["liere-checkpoint-2", None],
+    "surplus": [1],
+}
+
+
+def damage_checkpoint(data: bytes, chance: random.Random) -> tuple[str, bytes]:
+    """Return what was done to a checkpoint, and what is left of it; a third are whole files with wrong content."""
+    kind = chance.randrange(6)
+    if kind == 0:
+        return _wrong_field(data, chance)
+    if kind == 1:
+        return _wrong_member(data, chance)
+    return damage(data, chance)
+
+
+def _wrong_field(data: bytes, chance: random.Random) -> tuple[str, bytes]:
+    import torch
+
+    content = torch.load(io.BytesIO(data), weights_only=True)
+    field = chance.choice(list(WRONG))
+    value = chance.choice(WRONG[field])
+    if isinstance(value, str) and value.startswith("first tensor"):
+        tensors = content["state_dict"] if field == "state_dict" else content["optimizer"]["state"][0]
+        name = next(name for name, tensor in tensors.items() if tensor.ndim)
+        if value.endswith("missing"):
+            del tensors[name]
+        else:
+            tensors[name] = torch.zeros(3, 1, 4)
+    else:
+        content[field] = value
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    return f"with {field} {str(value)[:40]}", buffer.getvalue()
+
+
+def _wrong_member(data: bytes, chance: random.Random) -> tuple[str, bytes]:
+    """Replace a part of the archive, with a checksum that is right again."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as new:
+        # Numbers of tensors may be any; what describes them may not.
+        names = [name for name in old.namelist() if "/data/" not in name]
+        chosen = chance.choice(names)
+        for name in old.namelist():
+            content = old.read(name)
+            is_chosen = name == chosen and bool(content)
+            new.writestr(name, MUTATIONS[chance.choice(CRUDE)](content, chance) if is_chosen else content)
+    return f"with another {chosen.rpartition('/')[2]}", buffer.getvalue()
+
+
+def same_content(one: Any, other: Any) -> bool:
+    """Return whether two checkpoints, or parts of them, hold the same."""
+    import torch
+
+    if isinstance(one, torch.Tensor):
+        return isinstance(other, torch.Tensor) and torch.equal(one, other)
+    if isinstance(one, dict):
+        return (
+            isinstance(other, dict)
+            and one.keys() == other.keys()
+            and all(same_content(one[key], other[key]) for key in one)
+        )
+    return type(one) is type(other) and one == other
+
+
+class ReadDamaged:
+    """Read damaged checkpoints of a run and write down what went wrong; called in a process of its own."""
+
+    def __init__(self, run: Path, seeds: list[str], report: Path) -> None:
+        self.run, self.seeds, self.report = run, seeds, report
+
+    def __call__(self) -> None:
+        """Read them all."""
+        from liere.training.checkpoints import load_checkpoint, load_newest
+        from liere.training.model import build_model
+        from liere.training.runs import open_run
+
+        config, folder = open_run(self.run).config, self.run / "checkpoints"
+        model = build_model(config).state_dict()
+        last = folder / "last.ckpt"
+        whole = last.read_bytes()
+        wanted = {one.step: one for one in map(load_checkpoint, (last, folder / "previous.ckpt"))}
+        with self.report.open("w") as report:
+            for seed in self.seeds:
+                what, data = damage_checkpoint(whole, random.Random(seed))
+                last.write_bytes(data)
+                try:
+                    found, refused = load_newest(folder, config.fingerprint, config.training.steps, like=model)
+                except BaseException as error:  # whatever it is, it is not what was promised
+                    loss = f"{type(error).__name__}: {error}"
+                else:
+                    loss = self._loss(found, refused, wanted)
+                report.write(json.dumps([what, loss]) + "\n")
+                report.flush()
+
+    @staticmethod
+    def _loss(found: Any, refused: list[str], wanted: dict[int, Any]) -> str | None:
+        if found is None:
+            return "no checkpoint was found"
+        if found.step not in wanted or not same_content(vars(found), vars(wanted[found.step])):
+            return f"a checkpoint of step {found.step} was believed that is not what was saved"
+        if any("\n" in line for line in refused):
+            return "a warning of more than one line"
+        return None if refused or found.step == max(wanted) else "the damage was not named"
+
+
+def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdict]:
+    """Train a run to its end, and one to its second checkpoint."""
+    reference = finished_run(arena, folder)
+    stopped, report = folder / "stopped", folder / "report.jsonl"
+    arena.run("train", "--config", folder / "config.yaml", "--out", stopped, "--steps", "10")
+
+    def try_case(chance: random.Random, number: int) -> Verdict:
+        seeds = [f"{chance.random()}" for _ in range(BATCH)]
+        run = folder / "damaged"
+        shutil.copytree(stopped, run)
+        outcome = arena.run("--version", before=ReadDamaged(run, seeds, report), seconds=300)
+        lines = [json.loads(line) for line in report.read_text().splitlines()]
+        losses = [f"{what}: {loss}" for what, loss in lines if loss is not None] + outcome.losses(0)
+        losses += [] if len(lines) == BATCH else [f"ended after {len(lines)} of {BATCH} damages"]
+        # The last one is still there.
+        resumed = arena.run("train", "--resume", run)
+        losses += resumed.losses(0) or compare(reference, run)
+        shutil.rmtree(run)
+        return Verdict(f"{BATCH} damages of last.ckpt, the last one resumed ({lines[-1][0]})", losses, BATCH)
+
+    return try_case
+
+
+ATTACK = Attack(
+    "damages",
+    "last.ckpt is damaged at random: it is refused in one line, and the run resumes from the newest whole checkpoint",
+    1.5,
+    prepare,
+)

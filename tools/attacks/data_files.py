@@ -1,0 +1,149 @@
+"""Hostile and damaged data files, for every reader."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from tests.data.archives import ARCHIVES, write_cifar
+from tests.data.file_archives import gray_frames, write_imagenet, write_video
+from tools.attacks.arena import Arena
+from tools.attacks.contract import Attack, Verdict
+from tools.attacks.hostile import (
+    ESCAPED,
+    Maker,
+    hostile_cifar,
+    hostile_images,
+    hostile_npz,
+    hostile_videos,
+    hostile_yaml,
+)
+from tools.attacks.mutations import damage
+
+__all__ = ["ATTACK"]
+
+CONFIG = """\
+data: {%s}
+model: {encoding: liere8, patch_size: %d, dim: 16, depth: 1, heads: 2, mlp_dim: 16}
+training: {examples: 16, batch_size: 4, validation_examples: 4}
+hardware: {accelerator: cpu, threads: 1}
+"""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A data set whose files are attacked.
+
+    Attributes:
+        fields: Of the section `data` of the configuration, without its root.
+        patch_size: Of a model for it.
+        make: Writes a whole data set to a folder.
+        victim: The file that is attacked, in that folder.
+        hostile: What makes a hostile file in its place, by what it is.
+    """
+
+    fields: str
+    patch_size: int
+    make: Callable[[Path], None]
+    victim: str
+    hostile: dict[str, Maker]
+
+
+def readers(canary: Path) -> dict[str, Reader]:
+    """Return all readers by name."""
+    yaml = {f"is {what}": _writer(text) for what, text in hostile_yaml(canary).items()}
+    image = "train/n01440764/n01440764_0.JPEG"
+    return {
+        "images": Reader("name: images, size: 32", 8, _make_images, image, hostile_images(canary)),
+        "npz": Reader("name: npz", 4, _make_npz, "data.npz", hostile_npz(canary)),
+        "cifar10": Reader(
+            "name: cifar10, verify: false",
+            8,
+            lambda root: _make_cifar(root, "cifar10"),
+            ARCHIVES["cifar10"],
+            hostile_cifar(canary),
+        ),
+        "videos": Reader(
+            "name: videos, size: 16, frames: 2, frame_stride: 1",
+            8,
+            _make_videos,
+            "train/one/0.avi",
+            hostile_videos(canary),
+        ),
+        "yaml": Reader("size: 36", 12, lambda root: root.mkdir(), "../config.yaml", yaml),
+    }
+
+
+def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdict]:
+    """Write a whole data set for every reader."""
+    known = readers(arena.canary)
+    for name, reader in known.items():
+        (folder / name).mkdir()
+        reader.make(folder / name / "data")
+    hostile = [(name, what) for name, reader in known.items() for what in reader.hostile]
+
+    def try_case(chance: random.Random, number: int) -> Verdict:
+        # First everything that is hostile, in a shuffled order that is the same for a seed, then random damage.
+        order = random.Random(len(hostile)).sample(hostile, len(hostile))
+        name, what = order[number] if number < len(order) else (chance.choice(list(known)), None)
+        reader, work = known[name], folder / "work"
+        work.mkdir()
+        root = shutil.copytree(folder / name / "data", work / "data")
+        place = f"root: {root / 'data.npz' if name == 'npz' else root}"
+        config = work / "config.yaml"
+        config.write_text(
+            CONFIG % (", ".join([reader.fields, *([] if name == "yaml" else [place])]), reader.patch_size)
+        )
+        victim = (root / reader.victim).resolve()
+        if what is not None:
+            victim.unlink()
+            reader.hostile[what](victim)
+        else:
+            what, data = damage(victim.read_bytes(), chance)
+            victim.write_bytes(data)
+        losses = arena.run("train", "--config", config, "--out", work / "run", "--steps", "2", seconds=90).losses(0, 2)
+        losses += [f"{path.name} was written" for path in arena.folder.rglob(f"{ESCAPED}*")]
+        shutil.rmtree(work)
+        return Verdict(f"{name}: a file {what}", losses)
+
+    return try_case
+
+
+def _writer(data: bytes) -> Maker:
+    return lambda path: path.write_bytes(data) and None
+
+
+def _make_images(root: Path) -> None:
+    write_imagenet(root)
+
+
+def _make_npz(root: Path) -> None:
+    root.mkdir()
+    labels = np.arange(60) % 2
+    images = np.random.default_rng(0).integers(0, 100, (60, 12, 12), dtype=np.uint8) + 100 * labels[:, None, None]
+    np.savez(root / "data.npz", images=images.astype(np.uint8), labels=labels)
+
+
+def _make_cifar(root: Path, name: str) -> None:
+    write_cifar(root, name)
+
+
+def _make_videos(root: Path) -> None:
+    for split in ("train", "val"):
+        for label in ("one", "two"):
+            for number in range(4):
+                file = root / split / label / f"{number}.avi"
+                file.parent.mkdir(parents=True, exist_ok=True)
+                write_video(file, gray_frames(6, (32, 32)))
+
+
+ATTACK = Attack(
+    "data-files",
+    "a data file is hostile or damaged: it is named in one line or skipped, runs no code, and takes bounded memory",
+    3.0,
+    prepare,
+)

@@ -1,0 +1,238 @@
+"""Files that somebody made to do harm: with code, without end, much larger than they look, or nested too deep."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import random
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+__all__ = ["ESCAPED", "TEXTS", "hostile_cifar", "hostile_images", "hostile_npz", "hostile_videos", "hostile_yaml"]
+
+ESCAPED = "escaped-from-an-archive"  # a file that would be written outside of the folder
+GIGABYTE = 2**30
+HEADER = "{'descr': '|u1', 'fortran_order': False, 'shape': %s, }"
+TEXTS: dict[str, bytes] = {
+    "nested too deep for JSON": b"[" * 200_000,
+    "nested and closed": b"[" * 50_000 + b"]" * 50_000,
+    "a number without end": b"9" * 1_000_000,
+    "not UTF-8": b"\xff\xfe\x00\x80step\n",
+    "of zeros": bytes(10_000),
+    "an empty list": b"[]",
+    "an empty dict": b"{}",
+    "null": b"null",
+    "infinite": b'{"step": 1e999, "examples": NaN, "seconds": -Infinity, "best": {"accuracy": NaN}}',
+    "of other fields": b'[{"weights": 3, "size": {}, "accuracy": []}]',
+    "one long line": b"a," * 1_000_000,
+    "a line with a quote without end": b'step,examples\n"1,2\n' + b"3,4\n" * 10_000,
+}
+Maker = Callable[[Path], None]
+
+
+class _Code:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, canary: Path) -> None:
+        self.canary = canary
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[str]]:
+        return os.mkdir, (str(self.canary),)
+
+
+def hostile_yaml(canary: Path) -> dict[str, bytes]:
+    """Return texts that are no configurations."""
+    laughs = b"a0: &a0 [x, x]\n" + b"".join(b"a%d: &a%d [*a%d, *a%d]\n" % (n, n, n - 1, n - 1) for n in range(1, 30))
+    return TEXTS | {
+        "with code": f"data: !!python/object/apply:os.mkdir ['{canary}']\n".encode(),
+        "with aliases of aliases": laughs,
+        "nested too deep for YAML": b"{a: " * 5_000,
+        "of a field twice": b"data: {size: 36}\ndata: {size: 48}\n",
+        "of a number too large": b"training: {examples: %s}\n" % (b"9" * 5_000),
+        "with a binary field": b"title: !!binary aGVsbG8=\n",
+    }
+
+
+def _write(data: bytes) -> Maker:
+    return lambda path: path.write_bytes(data) and None
+
+
+def _special() -> dict[str, Maker]:
+    """Return what is not a file, or not one that ends."""
+    return {
+        "is a FIFO": os.mkfifo,
+        "is a folder": lambda path: path.mkdir(),
+        "leads to /dev/zero": lambda path: path.symlink_to("/dev/zero"),
+        "leads to itself": lambda path: path.symlink_to(path),
+        "leads nowhere": lambda path: path.symlink_to(path.with_name("nowhere")),
+        "is empty": _write(b""),
+    }
+
+
+def hostile_images(canary: Path) -> dict[str, Maker]:
+    """Return what makes files that are no pictures, or not such as they seem."""
+    postscript = f"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 50 50\n({canary}) (w) file closefile\nshowpage\n"
+    return _special() | {
+        "is PostScript": _write(postscript.encode()),
+        "is a pickle": _write(pickle.dumps(_Code(canary))),
+        "is a PNG of 60,000 x 60,000": _write(_png(60_000, 60_000)),
+        "is a PNG of 13,000 x 13,000": _write(_png(13_000, 13_000)),
+        "is a PNG with a text without end": _write(_png(8, 8, text=200_000_000)),
+        "is a GIF of 65,535 x 65,535": _write(
+            b"GIF89a" + struct.pack("<HHBBB", 65535, 65535, 0, 0, 0) + b"," + bytes(10)
+        ),
+        "is a BMP of 30,000 x 30,000": _write(
+            b"BM" + struct.pack("<IHHIIiiHHIIIIII", 54, 0, 0, 54, 40, 30_000, 30_000, 1, 24, 0, 0, 0, 0, 0, 0)[:52]
+        ),
+        "is a JPEG that says 65,000 x 65,000": _write(
+            b"\xff\xd8\xff\xc0\x00\x11\x08"
+            + struct.pack(">HH", 65000, 65000)
+            + b"\x03\x01\x22\0\x02\x11\1\x03\x11\1\xff\xd9"
+        ),
+    }
+
+
+def _png(width: int, height: int, text: int = 0) -> bytes:
+    """Return a PNG of black pixels, one bit each; it takes a thousandth of its memory. With so many bytes of text."""
+
+    def chunk(name: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+
+    packer, rows = zlib.compressobj(9), []
+    line = bytes(1 + (width + 7) // 8)
+    for _ in range(0, height, 1000):
+        rows.append(packer.compress(line * min(1000, height)))
+    data = b"".join(rows) + packer.flush()
+    comment = chunk(b"zTXt", b"Comment\0\0" + zlib.compress(bytes(text), 9)) if text else b""
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + header + comment + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+
+
+def hostile_npz(canary: Path) -> dict[str, Maker]:
+    """Return what makes archives of arrays that are none."""
+    shapes = {
+        "says 10^18 examples": ("(1000000000000000000, 12, 12)", b""),
+        "says a negative shape": ("(-5, 12, 12)", b""),
+        "has a shape with code": (f"(__import__('os').mkdir('{canary}'), 12)", b""),
+        "has a shape nested too deep": ("(" * 5_000, b""),
+        "says more than it has": ("(400, 12, 12)", bytes(100)),
+    }
+    found: dict[str, Maker] = {
+        what: _npz({"images.npy": _npy(HEADER % shape, data)}) for what, (shape, data) in shapes.items()
+    }
+    objects = (
+        b"\x93NUMPY\x01\x00"
+        + struct.pack("<H", 72)
+        + b"{'descr': '|O', 'fortran_order': False, 'shape': (), }".ljust(71)
+        + b"\n"
+    )
+    return (
+        _special()
+        | found
+        | {
+            "has objects with code": _npz({"images.npy": objects + pickle.dumps(_Code(canary)), "labels.npy": b""}),
+            "is a pickle": _write(pickle.dumps(_Code(canary))),
+            "unpacks to 3 GB": _zip_bomb,
+            "has a header of 3 GB": _npz({"images.npy": b"\x93NUMPY\x02\x00" + struct.pack("<I", 3 * GIGABYTE) + b"{"}),
+            "has members that lead out of it": _npz({f"../../{ESCAPED}": b"x", f"/tmp/../{ESCAPED}": b"x"}),
+            "has 50,000 members": _npz({f"a{number}.npy": b"" for number in range(50_000)}),
+        }
+    )
+
+
+def _npy(header: str, data: bytes) -> bytes:
+    text = header.encode() + b"\n"
+    return b"\x93NUMPY\x02\x00" + struct.pack("<I", len(text)) + text + data
+
+
+def _npz(members: dict[str, bytes]) -> Maker:
+    def make(path: Path) -> None:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in members.items():
+                archive.writestr(name, content)
+
+    return make
+
+
+def _zip_bomb(path: Path) -> None:
+    """Write an archive of arrays of zeros, which takes a thousandth of its memory."""
+    side = 1024
+    examples = 3 * GIGABYTE // side**2
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        with archive.open("images.npy", "w", force_zip64=True) as file:
+            file.write(_npy(HEADER % f"({examples}, {side}, {side})", b""))
+            for _ in range(3 * 64):
+                file.write(bytes(GIGABYTE // 64))
+        labels = bytes(number % 2 for number in range(examples))
+        archive.writestr("labels.npy", _npy(HEADER % f"({examples},)", labels))
+
+
+def hostile_cifar(canary: Path) -> dict[str, Maker]:
+    """Return what makes archives that are not CIFAR's."""
+    folder = "cifar-10-batches-py"
+    code = pickle.dumps({b"data": _Code(canary), b"labels": [0]}, protocol=2)
+    deep = b"\x80\x02" + b"(" * 100_000 + b"."
+    return _special() | {
+        "has batches with code": _tar({f"{folder}/{name}": code for name in _cifar_names()}),
+        "has batches nested too deep": _tar({f"{folder}/{name}": deep for name in _cifar_names()}),
+        "has batches that ask for 10 GB": _tar(
+            {f"{folder}/{name}": b"\x80\x04\x8e" + struct.pack("<Q", 10 * GIGABYTE) + b"." for name in _cifar_names()}
+        ),
+        "has members that lead out of it": _tar({f"{'../' * depth}{ESCAPED}": b"x" for depth in range(1, 5)}),
+        "has links that lead out of it": _tar_links,
+        "unpacks to 3 GB": _tar_bomb,
+        "is a pickle": _write(pickle.dumps(_Code(canary))),
+    }
+
+
+def _cifar_names() -> list[str]:
+    return [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch", "batches.meta"]
+
+
+def _tar(members: dict[str, bytes]) -> Maker:
+    def make(path: Path) -> None:
+        with tarfile.open(path, "w:gz") as archive:
+            for name, content in members.items():
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+
+    return make
+
+
+def _tar_links(path: Path) -> None:
+    with tarfile.open(path, "w:gz") as archive:
+        for name in _cifar_names():
+            member = tarfile.TarInfo(f"cifar-10-batches-py/{name}")
+            member.type, member.linkname = tarfile.SYMTYPE, "/dev/zero"
+            archive.addfile(member)
+
+
+class _Zeros(io.RawIOBase):
+    def read(self, size: int = -1) -> bytes:
+        return bytes(max(size, 0))
+
+
+def _tar_bomb(path: Path) -> None:
+    with tarfile.open(path, "w:gz", compresslevel=1) as archive:
+        member = tarfile.TarInfo("cifar-10-batches-py/data_batch_1")
+        member.size = 3 * GIGABYTE
+        archive.addfile(member, _Zeros())
+
+
+def hostile_videos(canary: Path) -> dict[str, Maker]:
+    """Return what makes files that are no videos."""
+    playlist = f"#EXTM3U\n#EXTINF:1,\nfile://{canary}\n#EXTINF:1,\nhttp://127.0.0.1:9/x.ts\n"
+    chance = random.Random(0)
+    return _special() | {
+        "is a playlist": _write(playlist.encode()),
+        "is a list of files": _write(b"ffconcat version 1.0\nfile '/etc/hostname'\nfile '/dev/zero'\n"),
+        "is a pickle": _write(pickle.dumps(_Code(canary))),
+        "is noise": _write(chance.randbytes(100_000)),
+        "is a header alone": _write(b"RIFF\xff\xff\xff\x7fAVI LIST" + bytes(100)),
+    }

@@ -1,0 +1,78 @@
+"""The run that attacks are on: small, with everything on that could make resuming go wrong."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from tools.attacks.arena import Arena
+
+__all__ = ["CONFIG", "STEPS", "checkpoint_losses", "compare", "finished_run", "resume_losses", "write_config"]
+
+CONFIG = """\
+data: {size: 36, train_examples: 200, distractor_arrows: 2, distractor_letters: 1}
+model: {encoding: liere8, dim: 16, depth: 2, heads: 2, mlp_dim: 32, dropout: 0.1, attn_dropout: 0.1, drop_path: 0.1,
+        position_shift: 1.75, position_stretch: 1.2, position_zoom: 1.2, position_noise: 0.3}
+optimizer: {learning_rate: 2.0e-3, generator_learning_rate: 1.0e-3, warmup_steps: 5, clip: 1.0, weight_decay: 0.01}
+training:
+  {examples: 384, batch_size: 16, accumulate: 2, validate_every: 8, validation_examples: 40, checkpoint_every: 3,
+   log_every: 5, seed: 1}
+hardware: {accelerator: cpu, threads: 1}
+"""
+STEPS = 24
+SAME_BYTES = ("config.yaml", "final.safetensors", "best.safetensors")
+
+
+def write_config(folder: Path, text: str = CONFIG) -> Path:
+    """Write a configuration to a folder."""
+    file = folder / "config.yaml"
+    file.write_text(text)
+    return file
+
+
+def finished_run(arena: Arena, folder: Path, *fields: str) -> Path:
+    """Train a run that nothing happens to, which the others have to be equal to."""
+    run = folder / "uninterrupted"
+    outcome = arena.run("train", "--config", write_config(folder), "--out", run, *fields)
+    if losses := outcome.losses(0):
+        raise RuntimeError(f"a run without an attack went wrong: {'; '.join(losses)}")
+    return run
+
+
+def resume_losses(arena: Arena, run: Path, *fields: str) -> list[str]:
+    """Finish a run, whatever happened to it, and return what differs from one that nothing happened to."""
+    folder = run.parent
+    exists = run.exists()
+    start = ["train", "--config", folder / "config.yaml", "--out", run]
+    outcome = arena.run(*(["train", "--resume", run] if exists else start), *(() if exists else fields))
+    return outcome.losses(0) or compare(folder / "uninterrupted", run)
+
+
+def compare(one: Path, other: Path) -> list[str]:
+    """Return what differs between two finished runs, times aside."""
+    import torch
+
+    different = [name for name in SAME_BYTES if (one / name).read_bytes() != (other / name).read_bytes()]
+    rows = [
+        [{**row, "seconds": ""} for row in csv.DictReader((run / "metrics.csv").read_text().splitlines())]
+        for run in (one, other)
+    ]
+    different += ["metrics.csv"] if rows[0] != rows[1] else []
+    states = [
+        torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["optimizer"]["state"] for run in (one, other)
+    ]
+    same = states[0].keys() == states[1].keys() and all(
+        torch.equal(state[key], states[1][index][key]) for index, state in states[0].items() for key in state
+    )
+    different += [] if same else ["the optimizer's averages"]
+    return [f"{name} differs from the uninterrupted run" for name in different]
+
+
+def checkpoint_losses(run: Path) -> list[str]:
+    """Return what is wrong with the newest checkpoint of a run."""
+    from liere.training.checkpoints import load_newest
+    from liere.training.runs import open_run
+
+    config = open_run(run).config
+    checkpoint, refused = load_newest(run / "checkpoints", config.fingerprint, config.training.steps)
+    return refused + ([] if checkpoint is not None else ["nothing was saved"])

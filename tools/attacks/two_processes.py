@@ -1,0 +1,85 @@
+"""A run in two processes: one of them, or both, get a signal or are killed at a random moment."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tools.attacks.arena import Arena, Command, descendants
+from tools.attacks.contract import Attack, Verdict
+from tools.attacks.runs import checkpoint_losses, write_config
+from tools.attacks.signals import LONG, catches, signal_losses
+
+__all__ = ["ATTACK"]
+
+WAYS = [(who, number) for number in (signal.SIGTERM, signal.SIGKILL) for who in ("second", "first", "group")]
+SECONDS_TO_END = 10.0  # for the second process when the first one is gone
+FIELDS = ("--hardware.devices", "2", "--hardware.strategy", "ddp")
+
+
+def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdict]:
+    """Measure how long two processes take to their first steps."""
+    config = write_config(folder, LONG)
+    start = time.monotonic()
+    arena.launch("train", "--config", config, "--out", folder / "first", "--steps", "5", *FIELDS).wait(240)
+    life = time.monotonic() - start
+
+    def try_case(chance: random.Random, number: int) -> Verdict:
+        who, which = WAYS[number % len(WAYS)]
+        run, moment = folder / f"run-{number}", chance.uniform(0, 1.3 * life)
+        words = ["train", "--config", config, "--out", run, *FIELDS]
+        command = arena.launch(*words)
+        command.wait_until(lambda: catches(command.pid, signal.SIGTERM))
+        if who == "second":
+            command.wait_until(lambda: _second(command) is not None)
+        time.sleep(moment if who != "second" else moment / 2)
+        pid, second = {"first": command.pid, "second": _second(command)}.get(who), _second(command)
+        if who == "group":
+            os.killpg(command.pid, which)
+        elif pid is not None and command.is_running():
+            os.kill(pid, which)
+        outcome = command.wait(90)
+        losses = _second_losses(second)
+        what = "killed"
+        if which == signal.SIGTERM:
+            found, what = signal_losses(outcome, which, run)
+            losses += found
+        elif run.exists() and any((run / "checkpoints").iterdir()):
+            losses += checkpoint_losses(run)
+        if not losses:
+            again = ["train", "--resume", run, "--hardware.devices", "1", "--hardware.strategy", "auto"]
+            outcome = arena.run(*(again if run.exists() else words[:5]), "--steps", "2")
+            losses += [f"resumed: {loss}" for loss in outcome.losses(0)]
+        shutil.rmtree(run, ignore_errors=True)
+        return Verdict(f"{signal.Signals(which).name} to the {who} after {moment:.1f} s: {what}", losses)
+
+    return try_case
+
+
+def _second(command: Command) -> int | None:
+    """Return the second process, if it has been started."""
+    children = descendants(command.pid)
+    return children[0] if children else None
+
+
+def _second_losses(pid: int | None) -> list[str]:
+    """Return whether the second process is still there some seconds after the first one."""
+    deadline = time.monotonic() + SECONDS_TO_END
+    while pid is not None and Path(f"/proc/{pid}").exists():
+        if time.monotonic() > deadline:
+            return [f"the second process lived for {SECONDS_TO_END:.0f} s after the first one"]
+        time.sleep(0.1)
+    return []
+
+
+ATTACK = Attack(
+    "two-processes",
+    "a process of a distributed run gets SIGTERM or is killed: all end within seconds, and the run can be resumed",
+    2.0,
+    prepare,
+)

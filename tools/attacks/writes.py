@@ -1,0 +1,111 @@
+"""SIGKILL at every write: when a file is opened, flushed (and torn at a random length), renamed or removed."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tools.attacks.arena import Arena
+from tools.attacks.contract import Attack, Verdict
+from tools.attacks.runs import finished_run, resume_losses
+
+__all__ = ["ATTACK", "AtWrite", "watch_writes"]
+
+EVENTS = {"os.rename", "os.mkdir", "os.rmdir", "os.remove", "os.truncate"}
+
+
+def watch_writes(folder: Path, noticed: Callable[[str, int | None], None]) -> None:
+    """Have a function called before each change of a folder by this process; flushing a file gives its descriptor."""
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        is_write = event == "open" and len(arguments) == 3 and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        if (is_write or event in EVENTS) and str(arguments[0]).startswith(str(folder)):
+            noticed(f"{event.removeprefix('os.')} {Path(str(arguments[0])).name}", None)
+
+    fsync = os.fsync
+
+    def watched(descriptor: int) -> None:
+        noticed("flush", descriptor)
+        fsync(descriptor)
+
+    sys.addaudithook(hook)
+    os.fsync = watched
+
+
+@dataclass(frozen=True)
+class AtWrite:
+    """Do something at a write of the process that calls this.
+
+    Attributes:
+        folder: Whose writes count.
+        number: At which write, from 0; None to count them only.
+        report: File that gets the number of writes, or what the last one was.
+        tear: Share of a flushed file that is left.
+    """
+
+    folder: Path
+    number: int | None
+    report: Path
+    tear: float = 1.0
+
+    def __call__(self) -> None:
+        """Begin to watch."""
+        done = 0
+
+        def noticed(what: str, descriptor: int | None) -> None:
+            nonlocal done
+            if self.number is None or done == self.number:
+                self.report.write_text(f"{done + 1} {what}")
+            if done == self.number:
+                self.act(descriptor)
+            done += 1
+
+        watch_writes(self.folder, noticed)
+
+    def act(self, descriptor: int | None) -> None:
+        """Leave a part of the file, and be killed."""
+        if descriptor is not None and os.path.isfile(f"/proc/self/fd/{descriptor}"):
+            os.ftruncate(descriptor, int(self.tear * os.fstat(descriptor).st_size))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdict]:
+    """Count the writes of a run."""
+    finished_run(arena, folder)
+    config, report, runs = folder / "config.yaml", folder / "writes.txt", folder / "runs"
+    count = AtWrite(runs, None, report)
+    arena.run("train", "--config", config, "--out", runs / "counted", before=count)
+    writes = int(report.read_text().split()[0])
+    shutil.rmtree(runs)
+
+    def try_case(chance: random.Random, number: int) -> Verdict:
+        # A shuffled order, the same for a seed: every write comes once, in a long campaign.
+        run, write = folder / f"killed-{number}", random.Random(writes).sample(range(writes), writes)[number % writes]
+        report.write_text("none")
+        before = AtWrite(run.parent, write, report, chance.random())
+        arena.run("train", "--config", config, "--out", run, before=before)
+        losses = resume_losses(arena, run)
+        left = [path.name for path in run.rglob(".*.tmp")]
+        shutil.rmtree(run, ignore_errors=True)
+        what = report.read_text().partition(" ")[2]
+        return Verdict(
+            f"killed at write {write + 1} of {writes} ({what}) and resumed",
+            losses + [f"{name} is left" for name in left],
+        )
+
+    return try_case
+
+
+ATTACK = Attack(
+    "writes",
+    "a run is killed at a write, or in the middle of it, and resumed: it ends bit-for-bit identical",
+    1.5,
+    prepare,
+)

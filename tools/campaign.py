@@ -1,0 +1,101 @@
+"""Attack training runs and data files for some minutes, and count what is lost.
+
+    python tools/campaign.py --minutes 30
+    python tools/campaign.py --attacks signals kills --minutes 10 --seed 3
+
+Runs are killed at random moments and at every write, get signals, damaged files and full disks; data files are
+hostile. What has to come of each attack is printed first. The time is shared out over the attacks; the seed decides
+which cases are tried. Exit code 1 if anything was lost. Needs Linux, and the packages for development.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tools.attacks import (
+    concurrency,
+    damages,
+    data_files,
+    full_disk,
+    kills,
+    run_files,
+    signals,
+    two_processes,
+    writes,
+)
+from tools.attacks.arena import Arena
+from tools.attacks.contract import Tally, carry_out
+
+from liere.machine import machine, versions
+
+__all__ = ["ATTACKS", "main"]
+
+MODULES = (signals, two_processes, kills, writes, damages, run_files, data_files, full_disk, concurrency)
+ATTACKS = {module.ATTACK.name: module.ATTACK for module in MODULES}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the attacks; print a line for each case and the counts."""
+    args = _parse(arguments)
+    chosen = [ATTACKS[name] for name in args.attacks]
+    seconds_left, shares_left = 60.0 * args.minutes, sum(attack.share for attack in chosen)
+    tallies: dict[str, Tally] = {}
+    with tempfile.TemporaryDirectory(prefix="campaign-") as name:
+        arena = Arena(Path(name).resolve())
+        for attack in chosen:
+            _say(f"{attack.name}: {attack.about}")
+            seconds = seconds_left * attack.share / shares_left  # what others have left over is shared out, too
+            tally = carry_out(attack, arena, seed=args.seed, seconds=seconds, count=args.count, say=_say)
+            tallies[attack.name] = tally
+            seconds_left, shares_left = max(seconds_left - tally.seconds, 0), shares_left - attack.share
+            _say(_sentence(attack.name, tally))
+    for attack_name, tally in tallies.items():
+        _say(_sentence(attack_name, tally))
+    if args.json is not None:
+        args.json.write_text(json.dumps(_record(args, tallies), indent=1) + "\n")
+    return int(any(tally.lost for tally in tallies.values()))
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--minutes", type=float, default=30, help="how long (default: 30); each attack has one case at least"
+    )
+    parser.add_argument(
+        "--attacks", nargs="+", choices=ATTACKS, default=list(ATTACKS), metavar="NAME", help=", ".join(ATTACKS)
+    )
+    parser.add_argument("--seed", type=int, default=0, help="decides which cases are tried (default: 0)")
+    parser.add_argument("--count", type=int, metavar="N", help="at most N cases of each attack (default: any number)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the counts to a file")
+    return parser.parse_args(arguments)
+
+
+def _sentence(name: str, tally: Tally) -> str:
+    what = "nothing lost" if not tally.lost else f"{tally.lost} LOST"
+    return f"{name}: {tally.cases:,} cases in {tally.seconds:.0f} s, {what}, at most {tally.peak_memory_mb:,} MB"
+
+
+def _record(args: argparse.Namespace, tallies: dict[str, Tally]) -> dict[str, object]:
+    return {
+        "command": f"python tools/campaign.py --minutes {args.minutes:g} --seed {args.seed}",
+        "cases": sum(tally.cases for tally in tallies.values()),
+        "lost": sum(tally.lost for tally in tallies.values()),
+        "attacks": {name: dataclasses.asdict(tally) for name, tally in tallies.items()},
+        "machine": machine(),
+        "versions": versions(("torch", "lightning")),
+    }
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
