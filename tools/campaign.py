@@ -13,8 +13,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import signal
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -47,8 +49,8 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = [ATTACKS[name] for name in args.attacks]
     seconds_left, shares_left = 60.0 * args.minutes, sum(attack.share for attack in chosen)
     tallies: dict[str, Tally] = {}
-    with tempfile.TemporaryDirectory(prefix="campaign-") as name:
-        arena = Arena(Path(name).resolve())
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # cleans up, too
+    with tempfile.TemporaryDirectory(prefix="campaign-") as name, closing(Arena(Path(name).resolve())) as arena:
         for attack in chosen:
             _say(f"{attack.name}: {attack.about}")
             seconds = seconds_left * attack.share / shares_left  # what others have left over is shared out, too

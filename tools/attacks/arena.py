@@ -171,6 +171,11 @@ class Arena:
             found.append("code from a file was executed")
         return found
 
+    def close(self) -> None:
+        """End all processes of the campaign."""
+        for pid in self._marked():
+            kill(pid)
+
     def _marked(self) -> set[int]:
         """Return the processes of this campaign."""
         mark = f"{TOKEN}={self._token}".encode()

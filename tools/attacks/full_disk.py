@@ -50,9 +50,10 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
             what, before = f"no file beyond {size} bytes", LimitFiles(size)
         else:
             write = chance.randrange(80)
-            what, before = f"full at write {write}", FullAtWrite(folder, write, folder.with_suffix(".txt"))
+            what, before = f"full at write {write + 1}", FullAtWrite(folder, write, folder.with_suffix(".txt"))
         outcome = arena.run("train", "--config", folder / "config.yaml", "--out", run, before=before)
         losses = outcome.losses(0, 2) or resume_losses(arena, run)
+        what += f" (exit code {outcome.code})"
         shutil.rmtree(run, ignore_errors=True)
         return Verdict(f"{what}, then room again", losses)
 

@@ -17,7 +17,14 @@ from tools.attacks.signals import LONG, catches, signal_losses
 
 __all__ = ["ATTACK"]
 
-WAYS = [(who, number) for number in (signal.SIGTERM, signal.SIGKILL) for who in ("second", "first", "group")]
+WAYS = [
+    ("first", signal.SIGKILL),
+    ("second", signal.SIGTERM),
+    ("first", signal.SIGTERM),
+    ("group", signal.SIGTERM),
+    ("second", signal.SIGKILL),
+    ("group", signal.SIGKILL),
+]
 SECONDS_TO_END = 10.0  # for the second process when the first one is gone
 FIELDS = ("--hardware.devices", "2", "--hardware.strategy", "ddp")
 

@@ -26,7 +26,7 @@ def watch_writes(folder: Path, noticed: Callable[[str, int | None], None]) -> No
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         is_write = event == "open" and len(arguments) == 3 and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-        if (is_write or event in EVENTS) and str(arguments[0]).startswith(str(folder)):
+        if (is_write or event in EVENTS) and str(arguments[0]).startswith(f"{folder}{os.sep}"):
             noticed(f"{event.removeprefix('os.')} {Path(str(arguments[0])).name}", None)
 
     fsync = os.fsync
@@ -79,7 +79,7 @@ class AtWrite:
 def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdict]:
     """Count the writes of a run."""
     finished_run(arena, folder)
-    config, report, runs = folder / "config.yaml", folder / "writes.txt", folder / "runs"
+    config, report, runs = folder / "config.yaml", folder.with_suffix(".txt"), folder / "runs"
     count = AtWrite(runs, None, report)
     arena.run("train", "--config", config, "--out", runs / "counted", before=count)
     writes = int(report.read_text().split()[0])
@@ -90,11 +90,12 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
         run, write = folder / f"killed-{number}", random.Random(writes).sample(range(writes), writes)[number % writes]
         report.write_text("none")
         before = AtWrite(run.parent, write, report, chance.random())
-        arena.run("train", "--config", config, "--out", run, before=before)
-        losses = resume_losses(arena, run)
+        outcome = arena.run("train", "--config", config, "--out", run, before=before)
+        losses = [] if outcome.code in (0, -signal.SIGKILL) else [f"was not killed: {outcome.output[-300:]!r}"]
+        losses += resume_losses(arena, run)
         left = [path.name for path in run.rglob(".*.tmp")]
         shutil.rmtree(run, ignore_errors=True)
-        what = report.read_text().partition(" ")[2]
+        what = report.read_text().partition(" ")[2] or "not reached"
         return Verdict(
             f"killed at write {write + 1} of {writes} ({what}) and resumed",
             losses + [f"{name} is left" for name in left],
