@@ -375,7 +375,9 @@ class TestGoodRuns:
         command = ["train", "--config", str(config), "--out", str(tmp_path / "run")]
         assert main(command) == 128 + signal.SIGTERM
         line = capsys.readouterr().out.splitlines()[-1]
-        assert line == "run: stopped by SIGTERM before its first step: nothing to save, run the same command again"
+        assert (
+            line == "run: stopped by SIGTERM before its first checkpoint: nothing to save, run the same command again"
+        )
         assert main(command) == 128 + signal.SIGTERM  # the folder is there, but nothing in it is lost
         (tmp_path / "run" / "checkpoints" / "last.ckpt").touch()
         assert main(["train", "--resume", str(tmp_path / "run")]) == 128 + signal.SIGTERM

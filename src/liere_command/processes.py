@@ -11,6 +11,7 @@ __all__ = ["announce_first_process", "end_with_first_process", "is_first_process
 RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "SLURM_PROCID")
 LAUNCHER = "LIERE_LAUNCHER"  # environment: the process that starts the others of its node
 POLL = 0.5  # seconds between looks at the parent
+WATCHER = "end-with-first-process"  # name of the thread that looks
 
 
 def is_first_process() -> bool:
@@ -31,8 +32,9 @@ def end_with_first_process() -> None:
     parent may well end before them: a shell, say.
     """
     parent = os.getppid()
-    if os.environ.get("LOCAL_RANK", "0") != "0" and os.environ.get(LAUNCHER) == str(parent):
-        threading.Thread(target=_watch, args=(parent,), daemon=True, name="end-with-first-process").start()
+    is_further = os.environ.get("LOCAL_RANK", "0") != "0" and os.environ.get(LAUNCHER) == str(parent)
+    if is_further and all(thread.name != WATCHER for thread in threading.enumerate()):
+        threading.Thread(target=_watch, args=(parent,), daemon=True, name=WATCHER).start()
 
 
 def _watch(parent: int) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+from collections.abc import Callable
 from typing import Any
 
 from liere_command.processes import is_first_process
@@ -11,7 +13,13 @@ from liere_command.processes import is_first_process
 __all__ = ["SIGNALS", "leave_on_signals", "say_on_leaving", "use_default_signals"]
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_message = "before its work began: nothing to save, run the same command again"
+
+
+def _before_its_work() -> str:
+    return " before its work began: nothing to save, run the same command again"
+
+
+_hint: Callable[[], str] = _before_its_work
 
 
 def leave_on_signals() -> None:
@@ -28,10 +36,10 @@ def leave_on_signals() -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
 
-def say_on_leaving(message: str) -> None:
-    """Set what is said when a signal ends the program, after its name."""
-    global _message
-    _message = message
+def say_on_leaving(hint: Callable[[], str]) -> None:
+    """Set what returns the words after "stopped by SIGTERM" when a signal ends the program."""
+    global _hint
+    _hint = hint
 
 
 def use_default_signals() -> None:
@@ -47,5 +55,6 @@ def use_default_signals() -> None:
 def _leave(number: int, frame: Any) -> None:
     # Neither exceptions, which libraries catch, nor buffered streams, which may be in use: files are written so that
     # a program can end at any moment.
-    os.write(2, f"liere: stopped by {signal.Signals(number).name} {_message}\n".encode())
+    with contextlib.suppress(OSError):  # of a terminal that is gone
+        os.write(2, f"liere: stopped by {signal.Signals(number).name}{_hint()}\n".encode())
     os._exit(128 + number)

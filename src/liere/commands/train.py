@@ -104,16 +104,13 @@ def _train(run: Run, args: argparse.Namespace) -> int:
     from liere.training.fit import train
     from liere.training.survival import StoppedError, StopRequest
 
-    resuming = f"resume with: liere train --resume {run.folder}"
-    say_on_leaving(f"at once; what was saved before is kept, {resuming}")
+    say_on_leaving(lambda: _how_to_go_on(run))
     request = StopRequest(further_steps=args.steps)
     try:
         result = train(run, say=warn, request=request, patience=LOCK_PATIENCE)
     except StoppedError as stop:
         if is_first_process():
-            is_saved = any(run.checkpoints.iterdir())
-            hint = resuming if is_saved else "before its first step: nothing to save, run the same command again"
-            say(f"{run.folder.name}: stopped {stop}{'; ' if is_saved else ' '}{hint}")
+            say(f"{run.folder.name}: stopped {stop}{_how_to_go_on(run)}")
         # Lightning takes another process's exit code for a crash, and would kill the first one for it.
         return 128 + request.signal if request.signal is not None and is_first_process() else 0
     if is_first_process():
@@ -123,6 +120,12 @@ def _train(run: Run, args: argparse.Namespace) -> int:
         )
         say(f"evaluate it with: liere eval {run.folder}")
     return 0
+
+
+def _how_to_go_on(run: Run) -> str:
+    if any(run.checkpoints.glob("*.ckpt")):
+        return f"; resume with: liere train --resume {run.folder}"
+    return " before its first checkpoint: nothing to save, run the same command again"
 
 
 def _check_space(folder: Path, cost: Cost) -> None:
