@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import shlex
 import signal
 import sys
 import tempfile
@@ -86,7 +87,8 @@ def _sentence(name: str, tally: Tally) -> str:
 
 def _record(args: argparse.Namespace, tallies: dict[str, Tally]) -> dict[str, object]:
     return {
-        "command": f"python tools/campaign.py --minutes {args.minutes:g} --seed {args.seed}",
+        "command": shlex.join(["python", "tools/campaign.py", *sys.argv[1:]]),
+        "seed": args.seed,
         "cases": sum(tally.cases for tally in tallies.values()),
         "lost": sum(tally.lost for tally in tallies.values()),
         "attacks": {name: dataclasses.asdict(tally) for name, tally in tallies.items()},

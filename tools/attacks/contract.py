@@ -37,14 +37,12 @@ class Attack:
         about: What it does and what has to come of it, in a sentence.
         share: Its part of the time, relative to the others.
         prepare: Called once, with a folder of its own; returns what does case `number`.
-        cases: How many different cases there are; None for any number.
     """
 
     name: str
     about: str
     share: float
     prepare: Callable[[Arena, Path], Callable[[random.Random, int], Verdict]]
-    cases: int | None = None
 
 
 @dataclasses.dataclass
@@ -75,15 +73,13 @@ def carry_out(
     seconds: float,
     count: int | None,
     say: Callable[[str], None],
-    least: int = 1,
 ) -> Tally:
-    """Try cases of an attack until the time is over or all were tried; which ones is decided by the seed alone."""
+    """Try cases of an attack, one at least, until the time is over; which ones is decided by the seed alone."""
     tally, start = Tally(attack.about), time.monotonic()
     arena.peak_memory_mb = 0
     try_case = attack.prepare(arena, arena.make_folder(attack.name))
-    limit = min((number for number in (count, attack.cases) if number is not None), default=None)
     number = 0
-    while (limit is None or number < limit) and (number < least or time.monotonic() - start < seconds):
+    while number == 0 or (number != count and time.monotonic() - start < seconds):
         verdict = try_case(random.Random(f"{seed}/{attack.name}/{number}"), number)
         number += 1
         losses = [*verdict.losses, *arena.find_harm()]
