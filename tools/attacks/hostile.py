@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import pickle
@@ -213,16 +214,11 @@ def _tar_links(path: Path) -> None:
             archive.addfile(member)
 
 
-class _Zeros(io.RawIOBase):
-    def read(self, size: int = -1) -> bytes:
-        return bytes(max(size, 0))
-
-
 def _tar_bomb(path: Path) -> None:
-    with tarfile.open(path, "w:gz", compresslevel=1) as archive:
-        member = tarfile.TarInfo("cifar-10-batches-py/data_batch_1")
-        member.size = 3 * GIGABYTE
-        archive.addfile(member, _Zeros())
+    member = tarfile.TarInfo("cifar-10-batches-py/data_batch_1")
+    member.size = 3 * GIGABYTE
+    # An archive may be compressed in parts, which are all the same here.
+    path.write_bytes(gzip.compress(member.tobuf()) + 3 * 64 * gzip.compress(bytes(GIGABYTE // 64)))
 
 
 def hostile_videos(canary: Path) -> dict[str, Maker]:
