@@ -39,7 +39,7 @@ def wait_until(condition, seconds: float = 20) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("delay", [0, 0.3])
+@pytest.mark.parametrize("delay", [0, 0.1])
 def test_a_signal_while_torch_is_imported_is_told_in_a_line(number, delay):
     process = subprocess.Popen(
         [sys.executable, "-m", "liere_command", "train", "--config", "none.yaml"], stderr=subprocess.PIPE, text=True
