@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +20,8 @@ from torch import Tensor
 from liere.data.counter_random import combine
 from liere.data.examples import DataFacts
 from liere.errors import nearest, suggest
+from liere.files import is_machine_trouble
+from liere.reading import check_regular, memory_limit, open_regular, reason
 from liere.shapes import Int
 
 __all__ = ["NpzData", "divide", "read_npz"]
@@ -25,6 +29,17 @@ __all__ = ["NpzData", "divide", "read_npz"]
 KINDS = ("images", "volumes", "videos")
 SPLITS = ("train", "val", "test")
 MOST_CHANNELS = 4
+ALLOWANCE = 256 * 2**20
+"""Bytes of memory that the arrays of a file may take, however small the file; see `liere.reading`."""
+COUNTED_AT_ONCE = 2**22  # pixels
+EXAMPLE_BYTES = 256  # that an example takes besides its pixels: its label, its place, a word to divide it by
+HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+READ = {
+    prefix + name
+    for prefix in ("", *(f"{split}_" for split in SPLITS))
+    for name in (*KINDS, "labels", "groups", "classes")
+}
+"""Arrays that are read; a file may hold others."""
 SHARE = 0.1  # of the examples of a class, to validate, and again to test
 FORMS = (
     "it must hold 'images' (or 'volumes', 'videos') and 'labels', or 'train_images', 'train_labels', 'test_images', "
@@ -159,18 +174,22 @@ class _Part(NamedTuple):
 
 def _find_files(root: Path) -> dict[str, Path]:
     """Return the file, or the files of the splits in a folder."""
-    if root.is_file():
+    if root.exists() and not root.is_dir():
+        check_regular(root)
         return {"": root}
-    if not root.is_dir():
+    if not root.exists():
         written = root.with_name(f"{root.name}.npz")  # `np.savez` adds the ending
         hint = f"did you mean {written}?" if written.is_file() else "give a .npz file, or a folder with train.npz"
         raise FileNotFoundError(f"no data at --data.root {root}: {hint}")
     _check_split_names(root, (file.stem for file in sorted(root.glob("*.npz"))))
     files = {split: root / f"{split}.npz" for split in SPLITS}
     for split in ("train", "test"):
-        if not files[split].is_file():
+        if not files[split].exists():
             raise FileNotFoundError(f"{files[split]} is missing: put it there, or give one file with --data.root")
-    return {split: file for split, file in files.items() if file.is_file()}
+    found = {split: file for split, file in files.items() if file.exists()}
+    for file in found.values():
+        check_regular(file)
+    return found
 
 
 @lru_cache(maxsize=1)
@@ -260,40 +279,94 @@ def _read_part(path: Path, kind: str, keys: set[str], prefix: str = "") -> _Part
 
 
 def _keys(path: Path) -> set[str]:
-    with _opened(path) as file:
-        return set(file.files)
+    """Return the names of the arrays, once it is certain that those that matter fit in memory."""
+    with _opened(path) as archive:
+        keys = {name.removesuffix(".npy") for name in archive.namelist()}
+    _check_memory(path, sorted(keys & READ))
+    return keys
 
 
 def _load(path: Path, key: str) -> Array:
-    with _opened(path) as file:
+    with _opened(path) as archive:
         try:
-            array = file[key]
+            with archive.open(_member(archive, key)) as stream:
+                array = np.lib.format.read_array(stream, allow_pickle=False)
         except Exception as error:
+            if is_machine_trouble(error):
+                raise
             if "Object arrays" in str(error):
                 raise ValueError(
                     f"{path}: {key} holds Python objects, not numbers (are they of several shapes?): give all one shape"
                 ) from None
             raise _unreadable(path, error) from None
-    if not isinstance(array, np.ndarray) or array.ndim == 0:
+    if array.ndim == 0:
         raise ValueError(f"{path}: {key} is not an array with an entry for each example: write it with np.savez")
     return array
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    with path.open("rb") as stream:
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    with open_regular(path) as stream:
+        if stream.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
+            raise ValueError(f"{path} is a single array: write images and labels into one file with np.savez")
         try:
-            file = np.load(stream, allow_pickle=False)
+            archive = zipfile.ZipFile(stream)
         except Exception as error:
+            if is_machine_trouble(error):
+                raise
             raise _unreadable(path, error) from None
-        if isinstance(file, np.ndarray):
-            raise ValueError(f"{path} is a single array: write images and labels into one file with np.savez")  # noqa: TRY004
-        yield file
+        with archive:
+            yield archive
+
+
+def _member(archive: zipfile.ZipFile, key: str) -> str:
+    return key if key in archive.namelist() else f"{key}.npy"
+
+
+def _check_memory(path: Path, keys: Iterable[str]) -> None:
+    """Raise `ValueError` if arrays claim more than they hold, or would take much more memory than the file's size.
+
+    Nothing is unpacked for that but the headers of the arrays.
+    """
+    limit = memory_limit(path.stat().st_size, ALLOWANCE)
+    needed = 0
+    with _opened(path) as archive:
+        for key in keys:
+            try:
+                needed += _claimed_memory(archive, _member(archive, key))
+            except Exception as error:
+                if is_machine_trouble(error):
+                    raise
+                raise _unreadable(path, error) from None
+    if needed > limit:
+        raise ValueError(
+            f"{path} would take {needed:,} bytes of memory, but at most {limit:,} are allowed for a file of its size: "
+            "write it with np.savez instead of np.savez_compressed"
+        )
+
+
+def _claimed_memory(archive: zipfile.ZipFile, name: str) -> int:
+    """Return how much memory the header of an array asks for: its pixels as they are kept, and a bit per example."""
+    member = archive.getinfo(name)
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others expand by any factor
+        raise ValueError(f"{name} is compressed in a way that numpy does not use")
+    with archive.open(member) as stream:
+        version = np.lib.format.read_magic(stream)
+        if version not in HEADERS:
+            raise ValueError(f"{name} has format {version}")
+        shape, _, dtype = HEADERS[version](stream)
+        held = member.file_size - stream.tell()
+    if dtype.hasobject:
+        return 0  # is refused when it is read
+    values = math.prod(shape)
+    if min(shape, default=0) < 0 or values * dtype.itemsize != held:
+        raise ValueError(f"{name} has shape {shape} and {dtype}, but {held:,} bytes")
+    itemsize = dtype.itemsize if dtype in (np.uint8, np.bool_) else max(dtype.itemsize, np.dtype(np.float32).itemsize)
+    return values * itemsize + (shape[0] if shape else 1) * EXAMPLE_BYTES
 
 
 def _unreadable(path: Path, error: Exception) -> ValueError:
-    reason = " ".join(str(error).split()) or type(error).__name__
-    return ValueError(f"{path} is damaged, or no .npz file ({reason}): write it again with np.savez")
+    return ValueError(f"{path} is damaged, or no .npz file ({reason(error)}): write it again with np.savez")
 
 
 def _channels_first(name: str, kind: str, images: Array) -> Array:
@@ -394,10 +467,7 @@ def _divide_part(
     else:
         distinct, units = np.unique(groups, return_inverse=True)
         words = [_word(str(group).encode()) for group in distinct.tolist()]
-        # A group counts for the class that most of it has.
-        counts = np.zeros((len(distinct), labels.max() + 1), dtype=np.int64)
-        np.add.at(counts, (units, labels), 1)
-        classes = counts.argmax(1)
+        classes = _main_classes(units, labels)
     parts = divide(torch.from_numpy(classes), torch.tensor(words), seed)
     for split, members in parts.items():
         if not len(members):
@@ -407,6 +477,14 @@ def _divide_part(
                 f"least 3 {what} of a class, or files for train and test"
             )
     return {split: np.flatnonzero(np.isin(units, members.numpy())) for split, members in parts.items()}
+
+
+def _main_classes(units: NDArray[np.int64], labels: Array) -> NDArray[np.int64]:
+    """Return for each group the class that most of it has, the lowest of several; linear in the examples."""
+    pairs, counts = np.unique(np.stack([units.ravel(), labels]), axis=1, return_counts=True)
+    order = np.lexsort((pairs[1], -counts, pairs[0]))
+    _, first = np.unique(pairs[0][order], return_index=True)
+    return pairs[1][order][first]
 
 
 def _word(content: bytes | memoryview) -> int:
@@ -455,7 +533,7 @@ def _statistics(images: Array) -> tuple[tuple[float, ...], tuple[float, ...]]:
     for channel in range(images.shape[1]):
         values = images[:, channel]
         if values.dtype == np.uint8:
-            levels, counts = np.arange(256) / 255, np.bincount(values.ravel(), minlength=256)
+            levels, counts = np.arange(256) / 255, _count_levels(values)
             mean = np.average(levels, weights=counts)
             deviation = np.sqrt(np.average((levels - mean) ** 2, weights=counts))
         else:
@@ -463,6 +541,13 @@ def _statistics(images: Array) -> tuple[tuple[float, ...], tuple[float, ...]]:
         means.append(float(mean))
         deviations.append(float(deviation) if values.min() < values.max() else 1.0)
     return tuple(means), tuple(deviations)
+
+
+def _count_levels(values: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Return how often each byte occurs; in parts, because counting takes eight bytes for each."""
+    step = max(COUNTED_AT_ONCE // max(values[0].size, 1), 1)
+    parts = (values[start : start + step] for start in range(0, len(values), step))
+    return np.sum([np.bincount(part.ravel(), minlength=256) for part in parts], axis=0)
 
 
 def _listed(names: Iterable[str]) -> str:
