@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import pickle
 import shutil
 
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 pytest.importorskip("tests.training.requirements")
+from liere.data import crops, image_folder
 from liere.data.augmentation import rand_augment
-from liere.data.crops import draw_box, uniform_numbers
+from liere.data.crops import crop_middle, draw_box, uniform_numbers
 from liere.data.decoding import UnreadableError
 from liere.data.image_folder import read_image
 from liere.evaluation.evaluate import evaluate
@@ -85,8 +87,9 @@ def maps(tmp_path_factory):
     rows, columns = np.mgrid[:256, :256]
     image = Image.fromarray(np.stack([columns, rows, 0 * rows], axis=-1).astype(np.uint8))
     for split in ("train", "val"):
-        (root / split / "map").mkdir(parents=True)
-        image.save(root / split / "map" / "0.png")
+        for name in ("map", "other"):
+            (root / split / name).mkdir(parents=True)
+            image.save(root / split / name / "0.png")
     return root
 
 
@@ -218,6 +221,54 @@ def test_a_program_in_a_file_is_not_run_whatever_its_name(tmp_path, monkeypatch)
 def test_images_of_all_known_formats_are_read_whatever_their_name(tmp_path, kind):
     Image.new("RGB", (5, 4), (200, 30, 45)).save(tmp_path / "photo.jpg", format=kind)
     assert read_image(tmp_path / "photo.jpg").size == (5, 4)
+
+
+def test_pictures_with_very_many_pixels_are_refused_before_they_are_decoded(tmp_path, monkeypatch):
+    monkeypatch.setattr(image_folder, "MAX_PIXELS", 900)
+    Image.new("1", (31, 30)).save(tmp_path / "bomb.png")
+    monkeypatch.setattr(Image.Image, "convert", None)
+    with pytest.raises(UnreadableError, match="it has 31 x 30 pixels, more than 900: scale it down"):
+        read_image(tmp_path / "bomb.png")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    with pytest.raises(UnreadableError, match="it has more than 900 pixels: scale it down"):
+        read_image(tmp_path / "bomb.png")
+
+
+@pytest.mark.parametrize("size", [(30_000, 2), (1, 60_000)])
+def test_a_long_strip_takes_no_more_memory_than_others(size, monkeypatch):
+    strip = Image.linear_gradient("L").resize(size).convert("RGB")
+    monkeypatch.setattr(crops, "MOST_RESIZED", 10**6)
+    assert crop_middle(strip, 224).size == (224, 224)
+
+
+def test_only_the_middle_of_a_strip_is_resized_and_it_is_the_same(monkeypatch):
+    image = picture(1, 0, (90, 40))
+    whole = np.asarray(crop_middle(image, 32)).astype(int)
+    monkeypatch.setattr(crops, "MOST_RESIZED", 0)
+    assert np.abs(np.asarray(crop_middle(image, 32)) - whole).max() <= 1
+
+
+@pytest.mark.parametrize("name", ["pipe.jpg", "zero.png", "folder.bmp"])
+def test_what_is_no_regular_file_is_named_and_not_waited_for(root, capsys, name):
+    place = root / "train" / WNIDS[0] / name
+    if name == "pipe.jpg":
+        os.mkfifo(place)
+    elif name == "zero.png":
+        place.symlink_to("/dev/zero")
+    else:
+        (root / "folder").mkdir()
+        place.symlink_to(root / "folder")
+    data = DataConfig(name="images", root=str(root), size=16).load("train")
+    assert len(data.load(range(len(data))).ids) == len(data) - 1
+    assert f"cannot read {place}" in capsys.readouterr().err
+
+
+def test_a_single_class_is_told(tmp_path):
+    write_imagenet(tmp_path, WNIDS[:1])
+    config = DataConfig(name="images", root=str(tmp_path), size=16)
+    for load in (lambda: config.facts, lambda: config.load("train")):
+        with pytest.raises(ValueError, match=f"has a single class, '{WNIDS[0]}': there is nothing to learn"):
+            load()
 
 
 def test_a_batch_is_never_empty(root, capsys):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import pickle
 import shutil
 import sys
@@ -204,6 +205,24 @@ def test_test_clips_are_evenly_spread(root):
     assert shown_numbers(clip) == [11, 13, 15, 17]
 
 
+def test_pipes_playlists_and_giant_frames_are_refused(videos, tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe.mp4")
+    shutil.copy(videos / "plain.avi", tmp_path / "other.avi")
+    (tmp_path / "list.mp4").write_text("ffconcat version 1.0\nfile other.avi\n")
+    (tmp_path / "playlist.avi").write_text("#EXTM3U\n#EXTINF:10,\nother.avi\n#EXT-X-ENDLIST\n")
+    for name in ("pipe.mp4", "list.mp4", "playlist.avi"):
+        with pytest.raises(UnreadableError):
+            read_frames(tmp_path / name, lambda count: [0])
+    monkeypatch.setattr(video_frames, "MAX_PIXELS", 3_000)
+    with pytest.raises(UnreadableError, match="its frames have 3,072 pixels, more than 3,000: scale it down"):
+        read_frames(tmp_path / "other.avi", lambda count: [0])
+
+
+def test_large_frames_are_not_kept(videos):
+    kept = read_frames(videos / "plain.avi", range, lambda frame: frame.resize((2, 2)))
+    assert [frame.size for frame in kept] == [(2, 2)] * COUNT
+
+
 @given(st.integers(1, 500), st.integers(1, 100), st.integers(1, 10))
 def test_spread_clips_lie_in_the_video(count, span, clips):
     starts = spread_clips(count, span, clips)
@@ -228,8 +247,9 @@ def test_short_videos_repeat_their_last_frame(root):
 
 def test_test_frames_are_the_middle_as_torchvision_takes_it(tmp_path):
     for split in ("train", "val"):
-        (tmp_path / split / "map").mkdir(parents=True)
-        write_video(tmp_path / split / "map" / "0.avi", maps(), "mjpeg")
+        for name in ("map", "other"):
+            (tmp_path / split / name).mkdir(parents=True)
+            write_video(tmp_path / split / name / "0.avi", maps(), "mjpeg")
     data = load(tmp_path, "test", frames=2, frame_stride=29, test_clips=1, size=56)
     frames = decoded(data.files[0])
     for place, number in enumerate((0, 29)):
@@ -238,8 +258,9 @@ def test_test_frames_are_the_middle_as_torchvision_takes_it(tmp_path):
 
 def test_all_frames_of_a_training_clip_show_the_same_part(tmp_path):
     for split in ("train", "val"):
-        (tmp_path / split / "map").mkdir(parents=True)
-        write_video(tmp_path / split / "map" / "0.avi", maps(), "mjpeg")
+        for name in ("map", "other"):
+            (tmp_path / split / name).mkdir(parents=True)
+            write_video(tmp_path / split / name / "0.avi", maps(), "mjpeg")
     options = {"frames": 3, "frame_stride": 8, "min_area": 0.3, "size": 32}
     words = torch.arange(40)
     images = load(tmp_path, flip=True, **options).load([0] * 40, words).images.float()

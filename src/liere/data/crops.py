@@ -21,6 +21,7 @@ Box = tuple[int, int, int, int]
 RATIOS = (3 / 4, 4 / 3)
 ATTEMPTS = 10
 BOX_DRAWS = 4 * ATTEMPTS
+MOST_RESIZED = 2**25  # pixels of a picture that is resized as a whole
 MARGIN = 256 / 224  # the shorter side, as a multiple of the crop
 
 
@@ -84,6 +85,10 @@ def crop_middle(picture: Image.Image, size: int) -> Image.Image:
     else:
         width, height = int(short * width / height), short
     x, y = round((width - size) / 2), round((height - size) / 2)
+    if width * height > MOST_RESIZED:  # a narrow strip would become a very long one
+        steps = picture.width / width, picture.height / height
+        box = (x * steps[0], y * steps[1], (x + size) * steps[0], (y + size) * steps[1])
+        return picture.resize((size, size), Image.Resampling.BILINEAR, box)
     return picture.resize((width, height), Image.Resampling.BILINEAR).crop((x, y, x + size, y + size))
 
 

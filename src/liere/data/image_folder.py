@@ -14,6 +14,7 @@ from liere.data.crops import BOX_DRAWS, crop_middle, crop_resize, draw_box, to_t
 from liere.data.decoding import DecodedFiles, UnreadableError, is_trouble_of_the_machine
 from liere.data.examples import DataFacts
 from liere.data.file_table import FileTable
+from liere.reading import open_regular
 from liere.shapes import UInt8
 
 __all__ = ["IMAGE_SUFFIXES", "ImageFiles", "read_image"]
@@ -21,6 +22,8 @@ __all__ = ["IMAGE_SUFFIXES", "ImageFiles", "read_image"]
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 IMAGE_FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP")
 """What Pillow may take a file for, whatever its name: other formats start programs (PostScript) or fetch files."""
+MAX_PIXELS = 100_000_000
+"""Pixels of an image. A small file can hold any number of them, and each takes eight bytes while it is decoded."""
 WIDE_MODES = ("I", "F")
 
 
@@ -71,17 +74,27 @@ def read_image(path: Path) -> Image.Image:
     """
     try:
         # Pillow warns of metadata that are broken and of transparency that gets lost.
-        with warnings.catch_warnings(action="ignore"), Image.open(path, formats=IMAGE_FORMATS) as image:
+        with (
+            warnings.catch_warnings(action="ignore"),
+            open_regular(path) as file,
+            Image.open(file, formats=IMAGE_FORMATS) as image,
+        ):
             return _to_rgb(image)
     except UnidentifiedImageError:
         raise UnreadableError(f"it is none of {', '.join(IMAGE_FORMATS)}") from None
+    except Image.DecompressionBombError:
+        raise UnreadableError(f"it has more than {MAX_PIXELS:,} pixels: scale it down") from None
     except Exception as error:  # decoders raise what they like on damaged files
-        if is_trouble_of_the_machine(error):
+        if isinstance(error, UnreadableError) or is_trouble_of_the_machine(error):
             raise
         raise UnreadableError(error) from None
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:
+    if image.width * image.height > MAX_PIXELS:  # nothing has been decoded yet
+        raise UnreadableError(
+            f"it has {image.width:,} x {image.height:,} pixels, more than {MAX_PIXELS:,}: scale it down"
+        )
     if image.mode in WIDE_MODES:
         raise ValueError(f"its pixels have 32 bits, mode {image.mode}: use 8 or 16")
     if image.mode.startswith("I;16"):

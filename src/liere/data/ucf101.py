@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from liere.data.file_table import FileTable
+from liere.reading import read_bytes
 
 __all__ = ["list_videos", "read_classes"]
 
 LISTS = "ucfTrainTestlist"
 VIDEOS = "UCF-101"
+LIST_BYTES = 10_000_000  # real lists have half a million
 
 
 def read_classes(root: Path) -> tuple[str, ...]:
@@ -24,7 +26,7 @@ def read_classes(root: Path) -> tuple[str, ...]:
     file = root / LISTS / "classInd.txt"
     found: dict[int, str] = {}
     for place, words in _lines(file):
-        if len(words) != 2 or not words[0].isdecimal():
+        if len(words) != 2 or not words[0].isdecimal() or len(words[0]) > 9:
             raise ValueError(f"{place} should be a number and a class, got {' '.join(words)!r}: unpack the lists again")
         found[int(words[0])] = words[1]
     if sorted(found) != list(range(1, len(found) + 1)):
@@ -75,12 +77,12 @@ def _read_list(file: Path, classes: tuple[str, ...]) -> Iterator[tuple[str, int]
 
 def _lines(file: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield the words of each line that has some, and where it is."""
-    if not file.is_file():
+    if not file.exists():
         raise FileNotFoundError(
             f"{file} is missing: unpack the official lists of UCF101 there (docs/data.md says where to get them), or "
             "say with --data.root where the data set is"
         )
-    for number, line in enumerate(file.read_text("utf-8", errors="replace").splitlines(), 1):
+    for number, line in enumerate(read_bytes(file, LIST_BYTES).decode("utf-8", errors="replace").splitlines(), 1):
         if words := line.split():
             yield f"{file}, line {number},", words
 

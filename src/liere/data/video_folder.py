@@ -66,7 +66,7 @@ class VideoFiles(DecodedFiles):
         """Return a random clip if there is a random word, else the clips to test."""
         size = self.facts.image_size[-1]
         if word is None:
-            pictures = [crop_middle(frame, size) for frame in read_frames(path, self._spread, least=self.span)]
+            pictures = read_frames(path, self._spread, lambda frame: crop_middle(frame, size), least=self.span)
             clips = _stack(pictures).unflatten(1, (self.test_clips, self.frames)).movedim(1, 0).contiguous()
             return clips if self.test_clips > 1 else clips[0]
         side, when, *numbers = uniform_numbers(word, 2 + BOX_DRAWS)
@@ -74,10 +74,11 @@ class VideoFiles(DecodedFiles):
         def anywhere(count: int) -> list[int]:
             return self._clip(int(when * max(count - self.span + 1, 1)), count)
 
-        frames = read_frames(path, anywhere, least=self.span)
-        box = draw_box(*frames[0].size, numbers, self.min_area)
-        mirrored = self.flip and side < 0.5
-        clip = _stack([crop_resize(frame, box, size, mirrored=mirrored) for frame in frames])
+        def crop(frame: Image.Image) -> Image.Image:  # all frames have one size, so they get one box
+            box = draw_box(*frame.size, numbers, self.min_area)
+            return crop_resize(frame, box, size, mirrored=self.flip and side < 0.5)
+
+        clip = _stack(read_frames(path, anywhere, crop, least=self.span))
         if self.rand_augment is None:
             return clip
         return rand_augment(clip.movedim(1, 0), word, *self.rand_augment).movedim(0, 1)

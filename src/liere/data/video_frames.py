@@ -11,9 +11,17 @@ from typing import Any
 from PIL import Image
 
 from liere.data.decoding import UnreadableError, is_trouble_of_the_machine
+from liere.reading import check_regular
 
 __all__ = ["import_av", "read_frames"]
 
+MAX_PIXELS = 40_000_000
+"""Pixels of a frame: 8K has 33 million. A small file can claim any number, and a decoder keeps up to 16 frames."""
+OPEN_OPTIONS = {
+    "format_whitelist": "avi,mov,mp4,m4a,3gp,3g2,mj2,matroska,webm",
+    "protocol_whitelist": "file",
+}
+"""Containers of the endings that are known, whatever a file is called: others, such as playlists, open more files."""
 SHARE_OF_WHOLE = 0.9
 """A video that has so much of the frames that it should have, at least, is taken for whole."""
 
@@ -31,7 +39,13 @@ def import_av() -> Any:
     return av
 
 
-def read_frames(path: Path, choose: Callable[[int], Sequence[int]], *, least: int = 1) -> list[Image.Image]:
+def read_frames(
+    path: Path,
+    choose: Callable[[int], Sequence[int]],
+    change: Callable[[Image.Image], Image.Image] = Image.Image.copy,
+    *,
+    least: int = 1,
+) -> list[Image.Image]:
     """Return frames of a video, in 8-bit RGB.
 
     Frames are counted in the file; its header is not trusted. Only what is needed is decoded: from the key frame
@@ -41,6 +55,7 @@ def read_frames(path: Path, choose: Callable[[int], Sequence[int]], *, least: in
     Args:
         path: The video.
         choose: Takes the number of frames there are, at least 1, and returns the numbers of those to return.
+        change: What is made of each frame, at once: so many large frames do not fit in memory.
         least: A video that is cut off must have so many frames; one that is whole may be shorter.
 
     Raises:
@@ -49,13 +64,13 @@ def read_frames(path: Path, choose: Callable[[int], Sequence[int]], *, least: in
     content = _scan(path)
     _check(content.count, content.announced, least)
     wanted = choose(content.count)
-    found = _decode(path, content, set(wanted))
+    found = _decode(path, content, set(wanted), change)
     if len(found) < len(set(wanted)):
         count = sum(1 for _ in _frames(path))
         _check(count, max(content.announced, content.count), least)
         wanted = choose(count)
         keep = set(wanted)
-        found = {number: frame.to_image() for number, frame in enumerate(_frames(path)) if number in keep}
+        found = {number: change(frame.to_image()) for number, frame in enumerate(_frames(path)) if number in keep}
     return [found[number] for number in wanted]
 
 
@@ -95,10 +110,15 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
     """Open a video, with any error of the decoder as `UnreadableError`."""
     av = import_av()
     try:
-        with av.open(str(path)) as container:
+        check_regular(path)
+        with av.open(str(path), options=OPEN_OPTIONS) as container:
             if not container.streams.video:
                 raise UnreadableError("it has no video stream")
             stream = container.streams.video[0]
+            pixels = stream.codec_context.width * stream.codec_context.height
+            if pixels > MAX_PIXELS:
+                raise UnreadableError(f"its frames have {pixels:,} pixels, more than {MAX_PIXELS:,}: scale it down")
+            stream.codec_context.options = {"max_pixels": str(MAX_PIXELS)}  # the stream may say something else
             stream.codec_context.thread_count = 1  # there are worker processes to use more cores
             yield container, stream
     except (av.FFmpegError, OSError, ValueError) as error:
@@ -124,7 +144,9 @@ def _scan(path: Path) -> _Content:
         return _Content([time for time, _ in packets], [is_key for _, is_key in packets], stream.frames)
 
 
-def _decode(path: Path, content: _Content, wanted: set[int]) -> dict[int, Image.Image]:
+def _decode(
+    path: Path, content: _Content, wanted: set[int], change: Callable[[Image.Image], Image.Image]
+) -> dict[int, Image.Image]:
     """Return the wanted frames by number, as many as are found without decoding all before."""
     order = content.order()
     if order is None:
@@ -134,7 +156,7 @@ def _decode(path: Path, content: _Content, wanted: set[int]) -> dict[int, Image.
     for frame in _frames(path, needed):
         number = order.get(frame.pts)
         if number in wanted:
-            found[number] = frame.to_image()
+            found[number] = change(frame.to_image())
     return found
 
 

@@ -76,7 +76,11 @@ def _facts(config: DataConfig, classes: tuple[str, ...], size: int | None = None
 
 
 def _classes(config: DataConfig) -> tuple[str, ...]:
-    return read_classes(config.path) if config.name == "ucf101" else find_classes(config.path, _suffixes(config))
+    classes = read_classes(config.path) if config.name == "ucf101" else find_classes(config.path, _suffixes(config))
+    if len(classes) < 2:
+        named = f"a single class, {classes[0]!r}" if classes else "no classes"
+        raise ValueError(f"{config.path} has {named}: there is nothing to learn; sort its files into two or more")
+    return classes
 
 
 def _list(config: DataConfig, split: str, classes: tuple[str, ...]) -> FileTable:
