@@ -110,9 +110,11 @@ class TestPlan:
         (planned,) = plan(tmp_path, examples=20).runs
         assert not planned.is_done()
         run = create_run(planned.folder, planned.config)
-        run.result_file.write_text("{}")
+        result = {"step": 4, "examples": 32, "seconds": 1.0, "parameters": 9, "encoding_parameters": 0, "best": None}
+        result |= {"fingerprint": "", "date": "", "machine": {}, "versions": {}}
+        run.result_file.write_text(json.dumps(result))
         assert not planned.is_done()
-        record = {"size": 36, "examples": 20, "weights": "final"}
+        record = {"size": 36, "examples": 20, "weights": "final", "accuracy": {"value": 0.5}, "predictions": "p.csv"}
         for records, done in [
             ([record], True),
             ([record | {"examples": 19}], False),

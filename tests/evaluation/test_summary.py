@@ -20,7 +20,8 @@ def pretend(folder, encoding: str, seed: int, accuracy: float, *, curve=(), size
     """Make a run with results as if it had been trained and evaluated."""
     run = make_run(folder, model__encoding=encoding, training__seed=seed, **fields)
     result = {"seconds": 10.0 + seed, "parameters": 1_000, "encoding_parameters": 10, "examples": 72, "step": 9}
-    result |= {"machine": {"cpu": "one", "cores": 2}, "versions": {"torch": "2.13.0"}}
+    result |= {"machine": {"cpu": "one", "cores": 2}, "versions": {"torch": "2.13.0"}, "best": None}
+    result |= {"fingerprint": run.config.fingerprint, "date": "2026-01-01T00:00:00+00:00"}
     run.result_file.write_text(json.dumps(result))
     lines = ["step,examples,seconds,learning_rate,train_loss,val_loss,val_accuracy"]
     lines += [f"{i},{8 * i},0.1,,,0.5,{value}" for i, value in enumerate(curve, start=1)]
@@ -32,6 +33,7 @@ def pretend(folder, encoding: str, seed: int, accuracy: float, *, curve=(), size
         predictions.write(run.folder / "predictions" / f"test-{size}.csv")
         records.append(
             {"size": size, "weights": "final", "examples": EXAMPLES, "predictions": f"predictions/test-{size}.csv"}
+            | {"accuracy": {"value": sum(right) / EXAMPLES}}
         )
     run.evaluation_file.write_text(json.dumps(records))
     return run

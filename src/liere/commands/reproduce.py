@@ -230,7 +230,7 @@ def _say_missing(reproduction: Reproduction) -> int:
 
     missing, total = reproduction.missing(), len(reproduction.runs())
     say(f"{reproduction.entry.name}: {total - len(missing)} of {total} runs are finished")
-    untrained = [run for run in missing if not (run.folder / "result.json").exists()]
+    untrained = [run for run in missing if not run.is_trained()]
     if len(untrained) < len(missing):
         say(f"{reproduction.entry.name}: {len(missing) - len(untrained)} are trained, and have to be tested")
     if untrained and all(run.config.data.is_known_by_heart or run.config.data.path.exists() for run in untrained):

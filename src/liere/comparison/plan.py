@@ -58,13 +58,15 @@ class PlannedRun:
         """What its training costs, in floating-point operations."""
         return estimate_operations(self.config)
 
+    def is_trained(self, folder: Path | None = None) -> bool:
+        """Return whether it is trained, in its folder or in another."""
+        folder = folder or self.folder
+        return (folder / "config.yaml").exists() and open_run(folder).is_finished
+
     def is_done(self, folder: Path | None = None) -> bool:
         """Return whether it is trained and tested, in its folder or in another."""
         folder = folder or self.folder
-        if not (folder / "config.yaml").exists():
-            return False
-        run = open_run(folder)
-        return run.is_finished and not self.untested(run)
+        return self.is_trained(folder) and not self.untested(open_run(folder))
 
     def untested(self, run: Run) -> list[Condition]:
         """Return the conditions that a run has not been tested under, with as many examples."""

@@ -55,8 +55,8 @@ class Reproduction:
         for run in runs:
             if run.folder.name in sources and not (run.folder / "final.safetensors").exists():
                 missing[run.folder] = run
-        for folder in missing:
-            if (folder / "result.json").exists() and not (folder / "final.safetensors").exists():
+        for folder, run in missing.items():
+            if run.is_trained() and not (folder / "final.safetensors").exists():
                 raise ValueError(f"run {folder} is finished, but its weights are gone and needed: delete the folder")
         return [run for run in runs if run.folder in missing]
 

@@ -57,6 +57,8 @@ def train(
     with run.lock(patience) if is_first else nullcontext(), stop_on_signals(request):
         if run.is_finished:
             return run.result()
+        if damage := run.damage():
+            say(f"warning: {damage}: the run does not count as finished")
         config = run.config
         for unfinished in run.folder.rglob(".*.tmp"):
             unfinished.unlink()  # of a process that was killed while it wrote

@@ -14,13 +14,12 @@ from torch import Tensor
 from liere.files import write_atomically
 from liere.training.classifier import Classifier, Score
 from liere.training.lightning_import import import_lightning
+from liere.training.records import COLUMNS
 from liere.training.runs import Run
 
 pl = import_lightning()
 
 __all__ = ["Journal"]
-
-COLUMNS = ("step", "examples", "seconds", "learning_rate", "train_loss", "val_loss", "val_accuracy")
 
 
 class Journal(pl.Callback):  # type: ignore[misc, name-defined]

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from liere.evaluation.conditions import Condition
-from liere.files import is_machine_trouble
-from liere.reading import DamagedError, open_regular, read_json, reason, shorten, warn_once
-from liere.training.fields import Count, CountOrZero, Real
+from liere.reading import DamagedError, open_regular, read_json, shorten, warn_once
+from liere.training.fields import Count, CountOrZero, Real, Switch
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError  # isort: skip
 
@@ -17,8 +16,9 @@ __all__ = ["COLUMNS", "read_evaluations", "read_metrics", "read_result"]
 
 COLUMNS = ("step", "examples", "seconds", "learning_rate", "train_loss", "val_loss", "val_accuracy")
 WHOLE_COLUMNS = ("step", "examples")
-LARGEST = 2**53
-"""Numbers of steps, examples and parameters are below that, as JSON and floats have them."""
+MOST_DIGITS = 15
+LARGEST = 10**MOST_DIGITS
+"""Numbers of steps, examples and parameters are below that."""
 
 Number = Annotated[Count, Field(lt=LARGEST)]
 NumberOrZero = Annotated[CountOrZero, Field(lt=LARGEST)]
@@ -39,6 +39,11 @@ class _Best(_Record):
     loss: Real  # may be NaN
 
 
+class _Machine(_Record):
+    __pydantic_extra__: dict[str, Word | Real | Switch | None]
+    threads: Number = 1
+
+
 class _Result(_Record):
     step: Number
     examples: Number
@@ -48,7 +53,7 @@ class _Result(_Record):
     best: _Best | None
     fingerprint: Word
     date: Word
-    machine: dict[Word, Word | NumberOrZero | Seconds | None]
+    machine: _Machine
     versions: dict[Word, Word | None]
 
 
@@ -123,10 +128,8 @@ def read_metrics(path: Path) -> list[dict[str, str]]:
             content = file.read()
     except FileNotFoundError:
         return []
-    except (DamagedError, OSError) as error:
-        if isinstance(error, OSError) and not is_machine_trouble(error):
-            raise
-        warn_once(f"{reason(error)}; {path} is not used")
+    except DamagedError as error:
+        warn_once(f"{error}; it is not used")
         return []
     header, *lines = content[: content.rfind(b"\n") + 1].split(b"\n")
     if not content or not lines:
@@ -153,7 +156,7 @@ def _is_row(cells: list[str]) -> bool:
     if len(cells) != len(COLUMNS):
         return False
     row = dict(zip(COLUMNS, cells, strict=True))
-    if not all(row[name].isdecimal() and int(row[name]) < LARGEST for name in WHOLE_COLUMNS):
+    if not all(row[name].isdecimal() and len(row[name]) <= MOST_DIGITS for name in WHOLE_COLUMNS):
         return False
     try:
         numbers = {name: float(cell) for name, cell in row.items() if cell}

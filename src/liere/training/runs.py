@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import glob
-import json
 import os
 import shutil
 import tempfile
@@ -16,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from liere.files import prepare_folder, write_atomically
+from liere.reading import DamagedError
 from liere.training.config import RunConfig
 from liere.training.config_file import parse_config, read_config
+from liere.training.records import read_evaluations, read_metrics, read_result
 
 __all__ = ["Run", "check_new", "create_run", "open_run"]
 
@@ -67,8 +67,18 @@ class Run:
 
     @property
     def is_finished(self) -> bool:
-        """Whether there is nothing left to train."""
-        return self.result_file.exists()
+        """Whether there is nothing left to train; a damaged result does not count."""
+        return self.result_file.exists() and self.damage() is None
+
+    def damage(self) -> str | None:
+        """Return what is wrong with the result; None if nothing is, or it is not there yet."""
+        try:
+            read_result(self.result_file)
+        except DamagedError as error:
+            return str(error)
+        except FileNotFoundError:
+            pass
+        return None
 
     def source(self) -> Run | None:
         """Return the run that this one starts from, if any: `training.start_from` is a path, or a run beside this one.
@@ -88,24 +98,22 @@ class Run:
         Raises:
             ValueError: If the run is not finished, or the file is damaged.
         """
-        if not self.is_finished:
-            raise ValueError(f"run {self.folder} is not finished: liere train --resume {self.folder}")
         try:
-            return json.loads(self.result_file.read_text(encoding="utf-8"))
-        except ValueError:
-            raise ValueError(
-                f"{self.result_file} is damaged: delete it, then liere train --resume {self.folder}"
-            ) from None
+            return read_result(self.result_file)
+        except FileNotFoundError:
+            raise ValueError(f"run {self.folder} is not finished: liere train --resume {self.folder}") from None
+        except DamagedError as error:
+            raise ValueError(f"{error}: make it again with liere train --resume {self.folder}") from None
 
     def evaluations(self, weights: str | None = None) -> list[dict[str, Any]]:
         """Return what evaluations found so far; of `"final"` or `"best"` weights only, if asked for."""
         try:
-            records = json.loads(self.evaluation_file.read_text(encoding="utf-8"))
-            return [record for record in records if weights in (None, record["weights"])]
+            records = read_evaluations(self.evaluation_file)
         except FileNotFoundError:
             return []
-        except (KeyError, TypeError, ValueError):
-            raise ValueError(f"{self.evaluation_file} is damaged: delete it, and evaluate again") from None
+        except DamagedError as error:
+            raise ValueError(f"{error}: delete it, and evaluate again") from None
+        return [record for record in records if weights in (None, record["weights"])]
 
     def predictions_file(self, record: dict[str, Any]) -> Path:
         """Return the file with the predictions of an evaluation.
@@ -130,11 +138,8 @@ class Run:
         ]
 
     def metric_rows(self) -> list[dict[str, str]]:
-        """Return the whole lines of the log; one that is being written is left out."""
-        if not self.metrics.exists():
-            return []
-        text = self.metrics.read_text(encoding="utf-8")
-        return list(csv.DictReader(text[: text.rfind("\n") + 1].splitlines()))
+        """Return the whole lines of the log; one that is being written is left out, and so are damaged ones."""
+        return read_metrics(self.metrics)
 
     @contextmanager
     def lock(self, patience: float = 0) -> Iterator[None]:
