@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import gzip
+import os
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("numpy")
+from liere.evaluation import predictions
 from liere.evaluation.predictions import Predictions
 
 FEW = Predictions([0, 1, 2], [3, 0, 1], [3, 1, 1], [0.125, 2.5, 1e-7])
@@ -53,6 +57,14 @@ def test_every_example_is_there_once(ids):
         "id,label,prediction,loss\n0,1,1,low\n",
         "id,label,prediction,loss\n0,1,1,0.5\n0,1,1,0.5\n",
         "id,label,prediction,loss\n0,1,1,0.5\n1,1",
+        "id,label,prediction,loss\n0,1,1,0.5,7\n",
+        "id,label,prediction,loss\n0,1,\x00,0.5\n",
+        "id,label,prediction,loss\n0,1,\u00e9,0.5\n",
+        "id,label,prediction,loss\n-1,1,1,0.5\n",
+        "id,label,prediction,loss\n0,-1,1,0.5\n",
+        f"id,label,prediction,loss\n0,{10**100},1,0.5\n",
+        f"id,label,prediction,loss\n0,{'9' * 5000},1,0.5\n",
+        f"id,label,prediction,loss\n0,{'x' * 200_000},1,0.5\n",
     ],
 )
 def test_another_file_is_named(tmp_path, text):
@@ -65,3 +77,27 @@ def test_another_file_is_named(tmp_path, text):
 def test_a_missing_file_is_told(tmp_path):
     with pytest.raises(FileNotFoundError):
         Predictions.read(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize("content", [b"no gzip", gzip.compress(bytes(99))[:10] + b"\xff" * 20, gzip.compress(b"x")[:-9]])
+def test_a_damaged_gzip_is_named(tmp_path, content):
+    (tmp_path / "p.csv.gz").write_bytes(content)
+    with pytest.raises(ValueError, match=r"p\.csv\.gz is damaged .*: evaluate again"):
+        Predictions.read(tmp_path / "p.csv.gz")
+
+
+def test_what_expands_without_bounds_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(predictions, "ALLOWANCE", 10_000)
+    rows = "".join(f"{number},1,1,0.5\n" for number in range(5_000))
+    (tmp_path / "p.csv.gz").write_bytes(gzip.compress(b"id,label,prediction,loss\n" + rows.encode()))
+    assert len(Predictions.read(tmp_path / "p.csv.gz").ids) == 5_000  # as much as its size justifies
+    (tmp_path / "p.csv.gz").write_bytes(gzip.compress(bytes(10**6)))
+    with pytest.raises(ValueError, match=r"p\.csv\.gz expands to more than [\d,]+ bytes"):
+        Predictions.read(tmp_path / "p.csv.gz")
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.csv.gz"])
+def test_a_pipe_is_not_waited_for(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(ValueError, match="is a named pipe"):
+        Predictions.read(tmp_path / name)

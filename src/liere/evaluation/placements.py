@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from liere.evaluation.conditions import Condition
-from liere.evaluation.predictions import Predictions
+from liere.evaluation.predictions import read_predictions
 from liere.training.runs import Run
 
 __all__ = ["agreement", "describe_placements"]
@@ -42,7 +42,7 @@ def describe_placements(run: Run, records: Sequence[dict[str, Any]]) -> Iterator
         groups[replace(Condition.of(record), placement="")].append(record)
     for condition, group in groups.items():
         accuracies = [100 * record["accuracy"]["value"] for record in group]
-        answers = [Predictions.read(run.predictions_file(record)).predictions for record in group]
+        answers = [read_predictions(run, record).predictions for record in group]
         same = f", the same answer at all of them for {100 * agreement(answers):.1f} % of examples"
         yield (
             f"{run.folder.name}: {condition.describe()}, {len(group)} placements: accuracy {min(accuracies):.1f} to "

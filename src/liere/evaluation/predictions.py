@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from liere.files import write_atomically
+from liere.reading import DamagedError, open_regular, read_gzip
 
-__all__ = ["Predictions", "common_examples"]
+if TYPE_CHECKING:
+    from liere.training.runs import Run
+
+__all__ = ["Predictions", "common_examples", "read_predictions"]
 
 COLUMNS = ("id", "label", "prediction", "loss")
+KINDS: tuple[type[int] | type[float], ...] = (int, int, int, float)
+ALLOWANCE = 16 * 2**20
+"""Bytes that compressed predictions may expand to, however small the file: half a million; see `liere.reading`."""
+ROWS_AT_ONCE = 10_000
+LARGEST = 2**53  # place or class
 LEAST_COMMON = 0.5  # of the examples of each: with fewer, a comparison would be about other data
 
 
@@ -68,15 +77,47 @@ class Predictions:
             ValueError: If it is something else.
         """
         try:
-            content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-            reader = csv.DictReader(content.decode().splitlines())
-            rows = list(reader)
-            if tuple(reader.fieldnames or ()) != COLUMNS:
-                raise KeyError(reader.fieldnames)  # noqa: TRY301  (said below, as all else)
-            ids, labels, predictions = ([int(row[name]) for row in rows] for name in COLUMNS[:3])
-            return cls(ids, labels, predictions, [float(row["loss"]) for row in rows])
-        except (EOFError, gzip.BadGzipFile, KeyError, TypeError, ValueError):
-            raise ValueError(f"{path} does not hold predictions ({', '.join(COLUMNS)}): evaluate again") from None
+            if path.suffix == ".gz":
+                content = read_gzip(path, ALLOWANCE)
+            else:
+                with open_regular(path) as file:
+                    content = file.read()
+            header, *rows = content.decode("ascii").splitlines()
+            del content
+            if header != ",".join(COLUMNS):
+                raise ValueError("another header")  # noqa: TRY301  (said below, as all else)
+            columns: tuple[list[Any], ...] = ([], [], [], [])
+            for start in range(0, len(rows), ROWS_AT_ONCE):
+                cells = [row.split(",") for row in rows[start : start + ROWS_AT_ONCE]]
+                for column, kind, part in zip(columns, KINDS, zip(*cells, strict=True), strict=True):
+                    column.extend(map(kind, part))
+            if any(not 0 <= number < LARGEST for column in columns[:3] for number in column):
+                raise ValueError("no places or classes")  # noqa: TRY301
+            return cls(*columns)
+        except ValueError as error:
+            hint = f"{error}; " if isinstance(error, DamagedError) else ""
+            raise ValueError(f"{hint}{path} does not hold predictions ({', '.join(COLUMNS)}): evaluate again") from None
+
+
+def read_predictions(run: Run, record: dict[str, Any]) -> Predictions:
+    """Return the predictions of an evaluation of a run.
+
+    Args:
+        run: The run.
+        record: What `Run.evaluations` has of it.
+
+    Raises:
+        FileNotFoundError: If the file is gone.
+        ValueError: If it is damaged, or has another number of examples than the record.
+    """
+    path = run.predictions_file(record)
+    found = Predictions.read(path)
+    if len(found.ids) != record["examples"]:
+        raise ValueError(
+            f"{path} has {len(found.ids):,} predictions, but {run.evaluation_file} says {record['examples']:,}: "
+            "evaluate again"
+        )
+    return found
 
 
 def common_examples(parts: Sequence[Predictions]) -> list[Predictions]:

@@ -13,7 +13,7 @@ import numpy as np
 from liere.evaluation.conditions import Condition
 from liere.evaluation.pairs import compare_pairs, pairs_note
 from liere.evaluation.paper_numbers import LABELS, SPATIAL, SPATIAL_NOTE
-from liere.evaluation.predictions import Predictions, common_examples
+from liere.evaluation.predictions import Predictions, common_examples, read_predictions
 from liere.evaluation.report import FORMAT
 from liere.evaluation.seeds import seed_spread
 from liere.evaluation.statistics import accuracy_interval, mean_interval
@@ -198,7 +198,7 @@ def _evaluation(group: list[Run], size: int) -> dict[str, Any]:
 
 def _predictions(run: Run, size: int) -> Predictions:
     (record,) = (record for record in plain_evaluations(run) if record["size"] == size)
-    return Predictions.read(run.predictions_file(record))
+    return read_predictions(run, record)
 
 
 def _recipe(run: Run) -> dict[str, Any]:

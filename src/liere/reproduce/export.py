@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 from liere.files import write_atomically
+from liere.reading import open_regular
 from liere.training.runs import Run
 
 __all__ = ["export_run"]
@@ -31,7 +32,8 @@ def export_run(run: Run, folder: Path) -> None:
     records = run.evaluations()
     for record in records:
         source = run.predictions_file(record)
-        content = source.read_bytes()
+        with open_regular(source) as file:
+            content = file.read()
         if source.suffix != ".gz":
             content = gzip.compress(content, mtime=0)
             record["predictions"] += ".gz"

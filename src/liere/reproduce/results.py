@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liere.evaluation.conditions import Condition
-from liere.evaluation.predictions import Predictions
+from liere.evaluation.predictions import Predictions, read_predictions
 from liere.evaluation.statistics import accuracy_interval, mean_interval
 from liere.reproduce.experiment import Experiment
 from liere.reproduce.measured import Measured
@@ -158,5 +158,5 @@ class Results:
 def _read(run: Run, condition: Condition) -> Predictions | None:
     for record in run.evaluations("final"):
         if Condition.of(record) == condition:
-            return Predictions.read(run.predictions_file(record))
+            return read_predictions(run, record)
     return None
