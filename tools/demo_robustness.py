@@ -23,6 +23,7 @@ from liere.commands.demo import ENCODINGS, EXAMPLES, RECIPE, SIZES
 from liere.commands.output import say, table
 from liere.comparison.plan import Plan, make_plan, parse_encoding, run_plan
 from liere.evaluation.summary import encoding_names, examples_to_target, plain_evaluations
+from liere.files import write_atomically
 from liere.machine import machine, versions
 from liere.training.config_file import read_config
 from liere.training.processes import available_cores
@@ -68,7 +69,7 @@ def main() -> int:
             "not_finished": missing,
             "rows": rows,
         }
-        args.json.write_text(json.dumps(content, indent=1) + "\n")
+        write_atomically(args.json, json.dumps(content, indent=1) + "\n")
     return int(bool(failures or missing) or any(row["passed"] < len(row["by_seed"]) for row in rows))
 
 

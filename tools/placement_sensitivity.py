@@ -18,6 +18,7 @@ from typing import Any
 from liere.commands.output import say, table
 from liere.evaluation.inspection import inspect_model
 from liere.evaluation.placement_sensitivity import attention_changes
+from liere.files import write_atomically
 from liere.machine import machine
 from liere.training.classifier import Classifier
 from liere.training.images import to_float
@@ -53,7 +54,7 @@ def main() -> None:
             "machine": machine(),
             "rows": rows,
         }
-        args.json.write_text(json.dumps(content, indent=1) + "\n")
+        write_atomically(args.json, json.dumps(content, indent=1) + "\n")
 
 
 def measure(folder: Path) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from liere import __version__
 from liere.commands import bench, compare, data, demo, eval_command, flops, inspect_command, report, reproduce, train
 from liere.commands.output import warn
 from liere.errors import suggest
+from liere.extras import explain_missing
 from liere_command.signals import use_default_signals
 
 __all__ = ["main", "make_parser", "parse_arguments"]
@@ -70,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
         if args.traceback:
             raise
-        warn(f"liere: error: {error}")
+        warn(f"liere: error: {explain_missing(error) if isinstance(error, ImportError) else error}")
         return 2
     except KeyboardInterrupt:
         warn("liere: stopped")

@@ -49,9 +49,11 @@ def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
         _sync_folder(path.parent)
-    except OSError as error:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
-        raise OSError(f"{path} could not be written ({error.strerror}): {_remedy(error)}") from error
+        if isinstance(error, OSError):
+            raise OSError(f"{path} could not be written ({error.strerror}): {_remedy(error)}") from error
+        raise
 
 
 def prepare_folder(folder: Path, name: str) -> None:
@@ -72,6 +74,8 @@ def prepare_folder(folder: Path, name: str) -> None:
 
 
 def _remedy(error: OSError) -> str:
+    if isinstance(error, IsADirectoryError):
+        return "move the folder of that name away"
     return "make the folder" if isinstance(error, FileNotFoundError) else "free some space or choose another folder"
 
 

@@ -12,8 +12,7 @@ import pytest
 import torch
 
 pytest.importorskip("tests.training.requirements")
-from liere.data import cifar
-from liere.data import pickled_batch
+from liere.data import cifar, pickled_batch
 from liere.data.cifar import CIFAR_FACTS, PNG_FILES, read_cifar
 from liere.data.pickled_batch import unpickle_batch
 from liere.training.config_file import parse_config

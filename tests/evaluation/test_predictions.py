@@ -79,7 +79,9 @@ def test_a_missing_file_is_told(tmp_path):
         Predictions.read(tmp_path / "none.csv")
 
 
-@pytest.mark.parametrize("content", [b"no gzip", gzip.compress(bytes(99))[:10] + b"\xff" * 20, gzip.compress(b"x")[:-9]])
+@pytest.mark.parametrize(
+    "content", [b"no gzip", gzip.compress(bytes(99))[:10] + b"\xff" * 20, gzip.compress(b"x")[:-9]]
+)
 def test_a_damaged_gzip_is_named(tmp_path, content):
     (tmp_path / "p.csv.gz").write_bytes(content)
     with pytest.raises(ValueError, match=r"p\.csv\.gz is damaged .*: evaluate again"):

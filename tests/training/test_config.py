@@ -416,3 +416,49 @@ class TestHostileFiles:
     def test_more_threads_than_a_machine_has_are_refused(self):
         with pytest.raises(ValueError, match=r"hardware\.threads must be less than or equal to 1024, got 1000000"):
             parse_config({"hardware": {"threads": 1_000_000}})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("training: {examples: 1e400}", "training.examples must be a valid integer, got inf"),
+        ("training: {examples: .nan}", "training.examples must be a valid integer, got nan"),
+        (f"training: {{examples: {'9' * 30}}}", "training.examples must be less than or equal to"),
+        (f"training: {{examples: {'9' * 5000}}}", "is not YAML: Exceeds the limit"),
+        ("training: {batch_size: 10000000000000000}", "training.batch_size must be less than"),
+        ("optimizer: {learning_rate: 1e400}", "optimizer.learning_rate must be a finite number, got inf"),
+        ("optimizer: {learning_rate: 1e300}", "optimizer.learning_rate must be less than"),
+        ("optimizer: {betas: [0.9, .nan]}", "optimizer.betas must be"),
+        ("model: {dim: 1000000000}", "model.dim must be less than"),
+        ("model: {depth: 1000000}", "model.depth must be less than"),
+        ("model: {patch_size: [12, 1000000000]}", "model.patch_size must be"),
+        ("model: {options: {init_std: .nan}}", "model.options.init_std must be finite, got nan"),
+        ("model: {options: {a: [1, {b: -.inf}]}}", "model.options.a must be finite"),
+        ("data: {size: 10000000}", "data.size must be less than"),
+        ("data: {distance: 99999999999999999999}", "data.distance must be"),
+        ("hardware: {workers: 1000000}", "hardware.workers must be less than"),
+        ("[" * 3_000, "is not YAML: it is nested too deeply"),
+        ("{a: " * 3_000, "is not YAML: it is nested too deeply"),
+        ("title: 2001-99-99", "is not YAML: month must be in 1..12"),
+        ("title: !!timestamp x", "is not YAML: "),
+        ("title: !!int x", "is not YAML: "),
+        ("model: {dim: 8, dim: 16}", "is not YAML: 'dim' is there twice"),
+        ("title: a\nmodel: {dim: 8}\ntitle: b", "is not YAML: 'title' is there twice"),
+        ("1: 2", "unknown field 1: names are words"),
+        ("model: {1: 2}", "unknown field 1: names are words"),
+        ("\0", "is not YAML: unacceptable character"),
+    ],
+)
+def test_numbers_and_files_that_cannot_be_are_told_in_a_line(tmp_path, text, message):
+    file = tmp_path / "config.yaml"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=r"config\.yaml") as raised:
+        parse_config(read_config(file), source=str(file))
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 500
+
+
+def test_a_mark_at_the_start_of_a_file_does_not_matter(tmp_path):
+    (tmp_path / "config.yaml").write_bytes(b"\xef\xbb\xbfmodel: {dim: 8}")
+    assert read_config(tmp_path / "config.yaml") == {"model": {"dim": 8}}

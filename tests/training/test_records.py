@@ -91,7 +91,9 @@ class TestResult:
         assert run.is_finished
         write(run.result_file, content)
         assert not run.is_finished
-        with pytest.raises(ValueError, match=r"result\.json is damaged \(.*\): make it again with liere train --resume "):
+        with pytest.raises(
+            ValueError, match=r"result\.json is damaged \(.*\): make it again with liere train --resume "
+        ):
             run.result()
 
     def test_a_pipe_is_not_waited_for(self, tmp_path):
@@ -152,7 +154,10 @@ class TestEvaluations:
             [EVALUATION | {"placement": "nowhere"}],
             [EVALUATION | {"accuracy": {"value": "high"}}],
             [EVALUATION | {"accuracy": {}}],
-            *([{name: value for name, value in EVALUATION.items() if name != lacking}] for lacking in ("size", "weights")),
+            *(
+                [{name: value for name, value in EVALUATION.items() if name != lacking}]
+                for lacking in ("size", "weights")
+            ),
         ],
     )
     def test_anything_else_is_told(self, tmp_path, content):
@@ -165,7 +170,9 @@ class TestEvaluations:
         run = make_run(tmp_path / "run")
         Predictions([0, 1], [0, 1], [0, 1], [0.5, 0.5]).write(run.folder / EVALUATION["predictions"])
         assert len(read_predictions(run, EVALUATION | {"examples": 2}).ids) == 2
-        with pytest.raises(ValueError, match=r"test\.csv has 2 predictions, but .*evaluation\.json says 10: evaluate again"):
+        with pytest.raises(
+            ValueError, match=r"test\.csv has 2 predictions, but .*evaluation\.json says 10: evaluate again"
+        ):
             read_predictions(run, EVALUATION)
 
 

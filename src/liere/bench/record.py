@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from liere.bench.race import Watch, watch_nothing
+from liere.files import write_atomically
 from liere.machine import machine, versions
 
 __all__ = ["Answer", "Settings", "group_rows", "make_record", "system_load", "write_record"]
@@ -78,7 +79,7 @@ def make_record(question: str, answer: Answer, *, quick: bool, load: float | Non
 def write_record(record: dict[str, Any], folder: Path) -> Path:
     """Write a record to `bench_<question>.json` in the folder, and return the file."""
     path = folder / f"bench_{record['question']}.json"
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    write_atomically(path, json.dumps(record, indent=1) + "\n")
     return path
 
 

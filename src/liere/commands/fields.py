@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from liere.extras import explain_missing
+
 __all__ = ["add_fields", "given_fields"]
 
 PREFIX = "field:"
@@ -15,7 +17,7 @@ def add_fields(parser: argparse.ArgumentParser) -> None:
     try:
         from liere.training.config import config_fields
     except ImportError as error:
-        parser.set_defaults(fields_missing=str(error))
+        parser.set_defaults(fields_missing=explain_missing(error))
         return
     groups: dict[str, argparse._ArgumentGroup] = {}
     for name, field in config_fields():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from liere.commands.arguments import add_model_arguments, dimensions, model_input
 from liere.commands.output import say, table
+from liere.files import prepare_folder, write_atomically
 from liere.presets import SIZES
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ def run(args: argparse.Namespace) -> None:
         say(json.dumps(numbers.as_dict(), indent=1))
         return
     _print(numbers)
-    args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "inspect.json").write_text(json.dumps(numbers.as_dict(), indent=1) + "\n")
+    prepare_folder(args.out, "--out")
+    write_atomically(args.out / "inspect.json", json.dumps(numbers.as_dict(), indent=1) + "\n")
     say()
     say(f"wrote {args.out / 'inspect.json'}")
     from liere.evaluation.inspection_figure import draw_inspection

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from liere.commands.arguments import positive_number
 from liere.commands.fields import add_fields, given_fields
 from liere.commands.output import say, warn
+from liere.extras import TRAINING, require
 from liere.training.processes import is_first_process
 from liere_command.signals import say_on_leaving
 
@@ -65,7 +66,8 @@ def run(args: argparse.Namespace) -> int:
     _check_space(folder.parent, _check(config, folder))
     if args.dry_run:
         return 0
-    importlib.import_module("liere.training.fit")  # what is not installed is told before there is a folder
+    require(*TRAINING)  # what is not installed is told before there is a folder
+    importlib.import_module("liere.training.fit")
     return _train(create_run(folder, config), args)
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from liere.files import write_atomically
 
 __all__ = ["canvas", "encoding_colour", "encoding_label", "require_matplotlib", "sheet"]
 
@@ -82,4 +85,6 @@ def canvas(path: Path, rows: int, columns: int, *, cell: tuple[float, float], **
     with sheet(rows, columns, cell=cell, **options) as (figure, axes):
         yield figure, axes
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=150, facecolor="white")
+        picture = io.BytesIO()
+        figure.savefig(picture, format=path.suffix.removeprefix(".") or "png", dpi=150, facecolor="white")
+        write_atomically(path, picture.getbuffer())

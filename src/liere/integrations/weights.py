@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
+import zipfile
 from pathlib import Path
 
 import torch
 from torch import Tensor
+
+from liere.reading import check_regular, check_stored_zip
 
 __all__ = ["load_weights"]
 
@@ -19,8 +22,9 @@ def load_weights(path: Path) -> dict[str, Tensor]:
         ImportError: If it needs safetensors, which is not installed.
         ValueError: If it holds anything but tensors by name.
     """
-    if not path.is_file():
+    if not path.exists():
         raise FileNotFoundError(f"no file of weights at {path}")
+    check_regular(path)
     if path.suffix == ".safetensors":
         try:
             from safetensors.torch import load_file
@@ -29,6 +33,8 @@ def load_weights(path: Path) -> dict[str, Tensor]:
     else:
         load_file = functools.partial(torch.load, map_location="cpu", weights_only=True)
     try:
+        if path.suffix != ".safetensors" and zipfile.is_zipfile(path):
+            check_stored_zip(path)
         content = load_file(path)
     except Exception as error:
         raise ValueError(

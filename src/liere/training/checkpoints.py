@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from liere.files import is_machine_trouble, write_atomically
+from liere.reading import check_stored_zip
 
 __all__ = [
     "Checkpoint",
@@ -121,6 +122,7 @@ def load_checkpoint(
     if not path.is_file():
         raise CheckpointError(f"{path} is not a checkpoint, not even a file: it is not used")
     try:
+        check_stored_zip(path)
         with zipfile.ZipFile(path) as archive:
             damaged = archive.testzip()  # torch does not look at checksums
         content = None if damaged else torch.load(path, map_location="cpu", weights_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
@@ -12,8 +13,23 @@ import torch
 from liere.encodings import RotaryEncoding, find_encoding
 from liere.layers import grid_shape
 from liere.presets import create_model, image_and_patch
+from liere.reading import shorten
 from liere.training.data_config import DataConfig
-from liere.training.fields import Count, CountOrZero, Positive, Rate, Real, Section, Seed, Share, Switch
+from liere.training.fields import (
+    Count,
+    CountOrZero,
+    Few,
+    FewOrZero,
+    Positive,
+    Rate,
+    Real,
+    Section,
+    Seed,
+    Share,
+    Side,
+    Switch,
+    Width,
+)
 from liere.vit import VisionTransformer
 
 # `liere.training.fields` has told what to install where these are missing.
@@ -46,17 +62,17 @@ class ModelConfig(Section):
     """options of the encoding, like {share_heads: true}"""
     size: str | None = None
     """vit_tiny ... vit_huge, or null with all four dimensions"""
-    dim: Count | None = None
+    dim: Width | None = None
     """width of a token"""
-    depth: Count | None = None
+    depth: Few | None = None
     """layers"""
-    heads: Count | None = None
+    heads: Few | None = None
     """attention heads"""
-    mlp_dim: Count | None = None
+    mlp_dim: Width | None = None
     """width of the MLPs"""
-    patch_size: Count | tuple[Count, ...] = 12
+    patch_size: Side | tuple[Side, ...] = 12
     """side of a patch, px; or one number an axis, like [2, 16, 16]"""
-    image_size: Count | tuple[Count, ...] | None = None
+    image_size: Side | tuple[Side, ...] | None = None
     """the images that positions are relative to; null: the training images"""
     pool: Literal["cls", "mean"] = "cls"
     """what the classifier looks at"""
@@ -66,7 +82,7 @@ class ModelConfig(Section):
     """of attention probabilities"""
     drop_path: Rate = 0.0
     """stochastic depth of the last layer"""
-    num_registers: CountOrZero = 0
+    num_registers: FewOrZero = 0
     """register tokens"""
     qk_norm: Switch = False
     """whether queries and keys are normalized before they are rotated"""
@@ -74,18 +90,25 @@ class ModelConfig(Section):
     """whether queries, keys and values have biases"""
     position_policy: Literal["extend", "rescale", "reference"] = "extend"
     """positions at other resolutions"""
-    position_shift: Annotated[Real, Field(ge=0)] = 0.0
+    position_shift: Annotated[Real, Field(ge=0, le=1e6)] = 0.0
     """random placement: in training, offsets of the grid up to this many times its extent"""
-    position_stretch: Annotated[Real, Field(ge=1)] = 1.0
+    position_stretch: Annotated[Real, Field(ge=1, le=1e6)] = 1.0
     """in training, greatest factor of each axis of the positions"""
-    position_zoom: Annotated[Real, Field(ge=1)] = 1.0
+    position_zoom: Annotated[Real, Field(ge=1, le=1e6)] = 1.0
     """in training, greatest factor of all axes of the positions"""
-    position_noise: Annotated[Real, Field(ge=0)] = 0.0
+    position_noise: Annotated[Real, Field(ge=0, le=1e6)] = 0.0
     """in training, greatest offset of each token, in token steps"""
     cls_position: Literal["none", "center", "unseen"] = "none"
     """what CLS knows of positions: none, center, or unseen (its query sees keys before rotation)"""
     attention_scale: Literal["constant", "log"] = "constant"
     """log: scores of attention grow with log(tokens) / log(tokens in training)"""
+
+    @model_validator(mode="after")
+    def _options_are_finite(self) -> ModelConfig:
+        for name, value in self.options.items():
+            if not _is_finite(value):
+                raise ValueError(f"model.options.{name} must be finite, got {shorten(repr(value))}")
+        return self
 
     def unsupported_fields(self) -> dict[str, str]:
         """Return defaults, as words, for the fields that the encoding does not support and that are set.
@@ -126,7 +149,7 @@ class OptimizerConfig(Section):
     """decay of Adam's averages"""
     eps: Positive = 1e-8
     """Adam's epsilon"""
-    weight_decay: Annotated[Real, Field(ge=0)] = 0.0
+    weight_decay: Annotated[Real, Field(ge=0, le=1e6)] = 0.0
     """decoupled, of matrices only: not of norms, biases, tokens and positions"""
     warmup_steps: CountOrZero = 0
     """steps in which the rate grows from 0"""
@@ -199,9 +222,9 @@ class HardwareConfig(Section):
 
     accelerator: Literal["auto", "cpu", "gpu"] = "auto"
     """cpu, gpu, or auto: gpu where there is one"""
-    devices: Count = 1
+    devices: Few = 1
     """devices of a node; with cpu: processes"""
-    nodes: Count = 1
+    nodes: Few = 1
     """nodes"""
     strategy: Literal["auto", "ddp"] = "auto"
     """ddp, and auto the same for several devices"""
@@ -209,7 +232,7 @@ class HardwareConfig(Section):
     """32 or bf16-mixed"""
     threads: Annotated[Count, Field(le=1024)] | None = None
     """threads of torch on the CPU; null: torch's choice"""
-    workers: CountOrZero = 0
+    workers: FewOrZero = 0
     """processes that load data; 0: none"""
 
     def check(self) -> None:
@@ -283,6 +306,13 @@ class RunConfig(Section):
     def to_yaml(self) -> str:
         """Return the whole configuration as YAML."""
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)
+
+
+def _is_finite(value: object) -> bool:
+    """Return whether there is no NaN, no infinity and no integer beyond floats in a value of YAML."""
+    if isinstance(value, dict | list | tuple):
+        return all(map(_is_finite, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, int | float) or -sys.float_info.max <= value <= sys.float_info.max
 
 
 def config_fields() -> Iterator[tuple[str, FieldInfo]]:

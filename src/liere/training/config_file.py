@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from liere.errors import suggest
+from liere.reading import DamagedError, read_bytes, reason, shorten
 from liere.training.config import RunConfig, config_fields
 
 # `liere.training.config` has told what to install where these are missing.
@@ -31,6 +32,16 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
             )
         return super().compose_node(parent, index)
 
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        """Return fields by name, each of which must be there once."""
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        seen: set[str] = set()
+        for name in names:
+            if name in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"{name!r} is there twice", node.start_mark)
+            seen.add(name)
+        return super().construct_mapping(node, deep)
+
 
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
@@ -40,11 +51,19 @@ _Loader.add_implicit_resolver(
 def load_yaml(text: str) -> Any:
     """Return what YAML text says, without executing anything.
 
+    Raises:
+        yaml.YAMLError: If it is something else, or a value that nothing can hold.
+
     Example:
         >>> load_yaml("[1e-3, 1, null, word]")
         [0.001, 1, None, 'word']
     """
-    return yaml.load(text, _Loader)
+    try:
+        return yaml.load(text, _Loader)
+    except RecursionError:
+        raise yaml.YAMLError("it is nested too deeply") from None
+    except (ValueError, OverflowError, LookupError, AttributeError) as error:  # of numbers, dates and encodings
+        raise yaml.YAMLError(str(error)) from None
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -56,17 +75,23 @@ def read_config(path: Path) -> dict[str, Any]:
     """
     if not path.exists():
         raise FileNotFoundError(f"no configuration at {path}")
-    if not path.is_file() or path.stat().st_size > MAX_BYTES:
-        raise ValueError(f"{path} is not a configuration: it must be a file of at most {MAX_BYTES:,} bytes")
     try:
-        content = load_yaml(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+        text = read_bytes(path, MAX_BYTES).decode("utf-8-sig")
+    except DamagedError as error:
+        raise ValueError(
+            f"{path} is not a configuration: it must be a file of at most {MAX_BYTES:,} bytes ({error})"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not YAML: {reason(error)}") from None
+    try:
+        content = load_yaml(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path} is not YAML: {reason(error)}") from None
     if content is None:
         return {}
     if not isinstance(content, dict):
         raise ValueError(  # noqa: TRY004  (of the file's content, not of an argument)
-            f"{path} must hold sections like 'model:' with fields below them, got {content!r}"
+            f"{path} must hold sections like 'model:' with fields below them, got {shorten(repr(content))}"
         )
     return content
 
@@ -90,6 +115,9 @@ def parse_config(content: dict[str, Any], overrides: dict[str, str] | None = Non
             ...
         ValueError: unknown field model.dimm: did you mean 'dim'?
     """
+    for name in (key for part in (content, *content.values()) if isinstance(part, dict) for key in part):
+        if not isinstance(name, str):
+            raise ValueError((f"{source}: " if source else "") + f"unknown field {name!r}: names are words")  # noqa: TRY004
     merged = {name: dict(part) if isinstance(part, dict) else part for name, part in content.items()}
     for name, word in (overrides or {}).items():
         *sections, field = name.split(".")
@@ -129,4 +157,4 @@ def explain(error: ValidationError) -> str:
     if first["type"] != "literal_error":  # of which the commas are between the values
         expected = expected.partition(",")[0]
     value = first["input"]
-    return f"{'.'.join(path)} must be {expected}, got {value!r} of type {type(value).__name__}"
+    return f"{'.'.join(path)} must be {expected}, got {shorten(repr(value))} of type {type(value).__name__}"

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from liere.data.examples import DataFacts, ExampleSet
-from liere.training.fields import Count, CountOrZero, Rate, Section, Seed, Share, Switch, Whole
+from liere.training.fields import Count, CountOrZero, Few, FewOrZero, Rate, Section, Seed, Share, Side, Switch, Whole
 
-from pydantic import model_validator  # isort: skip  (`liere.training.fields` tells where it is missing)
+from pydantic import Field, model_validator  # isort: skip  (`liere.training.fields` tells where it is missing)
 
 __all__ = ["DataConfig"]
 
+Distance = Annotated[Whole, Field(ge=-(10**4), le=10**4)]
 _FILES = {"root", "fraction", "holdout"}
 _CROPS = {"padding", "flip", "rand_augment"}
 _DECODED = {"flip", "min_area", "max_unreadable", "rand_augment"}
@@ -40,17 +41,17 @@ class DataConfig(Section):
     """data set; images and videos: a folder a class; npz: arrays of your own"""
     root: str | None = None
     """folder that holds the data set (npz: or the file); null: ./data"""
-    size: Count | None = None
+    size: Side | None = None
     """side of the training images, px; null: 108 (spatial), 32 (cifar), 224, or that of the arrays (npz)"""
     seed: Seed = 0
     """seed of the data set and its subsets (training.seed orders it)"""
     train_examples: Count = 800_000
     """spatial: how many different training examples there are"""
-    distance: Whole | tuple[Whole, Whole] = 1
+    distance: Distance | tuple[Distance, Distance] = 1
     """spatial: cells from the Y to its target, or a range like [1, 4]"""
-    distractor_arrows: CountOrZero = 7
+    distractor_arrows: FewOrZero = 7
     """spatial: arrows besides the target"""
-    distractor_letters: CountOrZero = 5
+    distractor_letters: FewOrZero = 5
     """spatial: letters besides the Y"""
     colours: Literal["black", "random"] = "black"
     """spatial: inks"""
@@ -58,19 +59,19 @@ class DataConfig(Section):
     """share of the training examples to use, of every class, drawn by data.seed"""
     holdout: Rate = 0.0
     """share of the training examples to validate with instead; 0: a split of its own where there is one, else test"""
-    padding: CountOrZero = 0
+    padding: FewOrZero = 0
     """random crops from images with so many black pixels on each side"""
     flip: Switch = False
     """whether to mirror every other training image"""
-    rand_augment: tuple[Count, CountOrZero] | None = None
+    rand_augment: tuple[Few, FewOrZero] | None = None
     """RandAugment with so many operations of this magnitude (of 30), like [2, 9]; null: none"""
     min_area: Share = 0.08
     """least share of a decoded image that a random crop takes; 1: the whole"""
-    frames: Count = 8
+    frames: Few = 8
     """videos: frames of a clip"""
-    frame_stride: Count = 4
+    frame_stride: Few = 4
     """videos: from one frame of a clip to the next"""
-    test_clips: Count = 5
+    test_clips: Few = 5
     """videos: clips of a video that a test averages"""
     fold: Literal[1, 2, 3] = 1
     """ucf101: which of the official lists of training and test videos"""

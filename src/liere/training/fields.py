@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from typing import Annotated
 
-try:
-    from pydantic import BaseModel, ConfigDict, Field
-except ImportError:
-    raise ImportError("training needs more packages: pip install 'liere[train]'") from None
+from liere.extras import require
 
-__all__ = ["Count", "CountOrZero", "Positive", "Rate", "Real", "Section", "Seed", "Share", "Switch", "Whole"]
+require("yaml", "pydantic")
+
+from pydantic import BaseModel, ConfigDict, Field  # noqa: E402  (what is missing has been told)
+
+__all__ = [
+    *("Count", "CountOrZero", "Few", "FewOrZero", "Positive", "Rate", "Real", "Section", "Seed", "Share", "Side"),
+    *("Switch", "Whole", "Width"),
+]
 
 Whole = Annotated[int, Field(strict=True)]
-Count = Annotated[Whole, Field(ge=1)]
-CountOrZero = Annotated[Whole, Field(ge=0)]
+Count = Annotated[Whole, Field(ge=1, le=10**15)]
+CountOrZero = Annotated[Whole, Field(ge=0, le=10**15)]
+Few = Annotated[Whole, Field(ge=1, le=10**4)]
+FewOrZero = Annotated[Whole, Field(ge=0, le=10**4)]
+Width = Annotated[Whole, Field(ge=1, le=10**6)]
+Side = Annotated[Whole, Field(ge=1, le=10**5)]
 Seed = Annotated[Whole, Field(ge=0, lt=2**63)]
 Real = Annotated[float, Field(strict=True)]
 Rate = Annotated[Real, Field(ge=0, lt=1)]
 Share = Annotated[Real, Field(gt=0, le=1)]
-Positive = Annotated[Real, Field(gt=0)]
+Positive = Annotated[Real, Field(gt=0, le=1e30)]
 Switch = Annotated[bool, Field(strict=True)]
 
 

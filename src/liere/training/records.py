@@ -174,7 +174,9 @@ def _explain(error: ValidationError) -> str:
     if first["type"] == "missing":
         return f"it has no {place}"
     what = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-    return shorten(f"{place or 'its content'} {what}" + ("" if first["type"] == "value_error" else _got(first["input"])))
+    return shorten(
+        f"{place or 'its content'} {what}" + ("" if first["type"] == "value_error" else _got(first["input"]))
+    )
 
 
 def _got(value: object) -> str:
