@@ -30,6 +30,10 @@ def exp_skew(X: Float[Tensor, "*batch b b"]) -> Float[Tensor, "*batch b b"]:
     precision is cast back. Differentiable, also twice; defined on skew matrices, so gradients are meaningful on that
     space only.
 
+    In fp64, entries of `exp(X)` and of `exp(X) exp(X)^T` are off by at most `4 eps (1 + norm)`, where `norm` is the
+    spectral norm of `X`; in fp32 by `(4 + b / 16) eps (1 + norm)` and `(4 + b / 8) eps (1 + norm)`. These bounds are
+    measured, for b up to 128 and norms up to 1e4.
+
     Args:
         X: Skew-symmetric matrices.
 
@@ -65,6 +69,9 @@ def position_rotations(
 
     The same as `exp_skew(write_positions(positions, A))`, without keeping the sums, and with as little work as the
     positions allow. A device other than the CPU is waited for once, for all the layers that are given.
+
+    A position that is a multiple of another may get its rotation as a product, which adds up rounding: in fp64, entries
+    of `R` are off by up to `(4 + b / 4) eps (1 + norm)` and those of `R R^T` by up to `(4 + b / 2) eps (1 + norm)`.
     """
     positions = positions.to(generators.dtype)
     if generators.shape[-1] in CLOSED_FORMS or positions.requires_grad or not kernels_may_run(positions, generators):

@@ -21,7 +21,15 @@ from liere.rotations.buffers import take_buffer
 from liere.rotations.layouts import Columns, Layout, Rows, layout_for
 from liere.rotations.polynomial import POLYNOMIALS, Polynomial, Powers, evaluate, pull_back
 from liere.rotations.rays import Rays
-from liere.rotations.scaling import Chunk, check_norms, cut_chunks, levels, skew_norm, sort_by_level
+from liere.rotations.scaling import (
+    Chunk,
+    check_norms,
+    cut_chunks,
+    levels,
+    skew_norm,
+    small_squarings,
+    sort_by_level,
+)
 
 __all__ = [
     "Plan",
@@ -259,32 +267,45 @@ def _inverse(order: Tensor) -> Tensor:
 
 def _exponential(work: _Workspace, w: Powers, p: Polynomial, chunk: Chunk, target: _Members) -> None:
     """Store `exp(X)` of a chunk, given `w.A = X`."""
+    layout, small = work.layout, small_squarings(work.size, w.A.dtype)
     p = _scale(work, w.A, p, chunk)
-    R, spare = evaluate(work.layout, w, p, out=work.buffer()), w.A2
-    work.layout.diagonal(R).add_(1)
+    R, spare = evaluate(layout, w, p, out=work.buffer()), w.A2  # R - I until the small squarings are done
     done = 0
     for level, start, stop in chunk.segments:
-        for _ in range(level - done):
-            active = work.part(R, start)
-            work.layout.product(active, active, out=work.part(spare, start))
+        for k in range(done, level):
+            active, result = work.part(R, start), work.part(spare, start)
+            if k == small:
+                layout.diagonal(active).add_(1)
+            _square(layout, active, result, small=k < small)
             R, spare = spare, R
         done = level
-        first = chunk.members.start
-        target.store(slice(first + start, first + stop), work.part(R, start, stop))
+        finished, first = work.part(R, start, stop), chunk.members.start
+        if level <= small:
+            layout.diagonal(finished).add_(1)
+        target.store(slice(first + start, first + stop), finished)
+
+
+def _square(layout: Layout, R: Tensor, out: Tensor, *, small: bool) -> None:
+    """Write `R R`; or, if small, `2 E + E E`, which is the same for matrices `E = R - I`."""
+    layout.product(R, R, out=out)
+    if small:
+        out.add_(R, alpha=2)
 
 
 def _gradient(work: _Workspace, w: Powers, p: Polynomial, chunk: Chunk, gradients: _Members) -> Tensor:
     """Return the gradient with respect to `X` of a chunk, given `w.A = X`."""
-    layout, part = work.layout, work.part
+    layout, part, small = work.layout, work.part, small_squarings(work.size, w.A.dtype)
     p = _scale(work, w.A, p, chunk)
     chain = [evaluate(layout, w, p, out=work.buffer())]
-    layout.diagonal(chain[0]).add_(1)
     highest = chunk.segments[-1].level
-    for k in range(1, highest):
-        start = next(s.start for s in chunk.segments if s.level > k)
-        last = part(chain[-1], start)
+    for k in range(highest - 1):
+        start = next(s.start for s in chunk.segments if s.level > k + 1)
+        if k == small:
+            layout.diagonal(chain[k]).add_(1)
         chain.append(work.buffer())
-        layout.product(last, last, out=part(chain[-1], start))
+        _square(layout, part(chain[k], start), part(chain[k + 1], start), small=k < small)
+    for R in chain[:small] if len(chain) > small + 1 else chain:
+        layout.diagonal(R).add_(1)
     G, other = work.buffer(), work.buffer()
     lower = [s.level for s in chunk.segments]
     for (level, start, stop), below in zip(reversed(chunk.segments), [*reversed(lower[:-1]), 0], strict=True):

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from liere.rotations.polynomial import POLYNOMIALS, evaluate_plainly
-from liere.rotations.scaling import levels, max_level, skew_norm
+from liere.rotations.scaling import levels, max_level, skew_norm, small_squarings
 from liere.tracing import values_are_visible, without_autocast
 
 __all__ = ["exp_plainly", "rotate_plainly"]
@@ -23,8 +23,12 @@ def exp_plainly(X: Tensor) -> Tensor:
     most = max_level(X.shape[-1], X.dtype)
     if values_are_visible(own):
         most = int(own.max()) if own.numel() else 0
-    R = evaluate_plainly(X * torch.exp2(-own), p) + torch.eye(X.shape[-1], dtype=X.dtype, device=X.device)
-    for k in range(most):
+    small = min(most, small_squarings(X.shape[-1], X.dtype))
+    E = evaluate_plainly(X * torch.exp2(-own), p)
+    for k in range(small):
+        E = torch.where(k < own, 2 * E + E @ E, E)
+    R = E + torch.eye(X.shape[-1], dtype=X.dtype, device=X.device)
+    for k in range(small, most):
         R = torch.where(k < own, R @ R, R)
     return R
 
