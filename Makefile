@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-slow test-wheel campaign lint format clean
+.PHONY: setup demo test test-slow test-wheel test-lowest campaign lint format clean
 setup: .venv/.installed
 
 .venv/.installed: pyproject.toml constraints.txt
@@ -28,6 +28,11 @@ campaign: setup
 test-wheel: setup
 	$(BIN)/python tests/wheel.py
 
+# The lowest versions that pyproject.toml declares, in .venv-lowest; several GB, since older torch comes with CUDA.
+# Arguments of pytest: make test-lowest TESTS="-n 2 tests/rotations"
+test-lowest:
+	$(PYTHON) tests/lowest.py .venv-lowest $(TESTS)
+
 lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -38,4 +43,4 @@ format: setup
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv build dist src/liere.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest build dist src/liere.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -20,7 +20,7 @@ if HAS_SHAPE_CHECKS:
 
     install_import_hook("liere", "tests.shape_checks.check")
 
-collect_ignore = ["tests/shape_checks.py", "tests/wheel.py"]
+collect_ignore = ["tests/lowest.py", "tests/shape_checks.py", "tests/wheel.py"]
 
 settings.register_profile(
     "repeatable", deadline=None, max_examples=40, derandomize=True, suppress_health_check=list(HealthCheck)

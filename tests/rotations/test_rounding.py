@@ -43,7 +43,7 @@ def planes(speeds: str, size: int, norm: float, seed: int, mixed: bool) -> torch
 
 
 def product(a, b):
-    """Return `a @ b` of long doubles: exact products of pieces of 22 bits, for which fp64 has room and a fast product."""
+    """Return `a @ b` of long doubles, from products of pieces of 22 bits, which are exact and fast in fp64."""
 
     def pieces(m):
         unit = 2.0 ** (math.ceil(math.log2(float(abs(m).max()) or 1.0)) - 22)
