@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import pickle
+import zipfile
 
 import pytest
 import torch
@@ -43,4 +45,23 @@ def test_other_content_is_refused(tmp_path):
         load_weights(tmp_path / "w.pt")
     torch.save({"a": 3}, tmp_path / "w.pt")
     with pytest.raises(ValueError, match=r"does not hold a state dict: save model.state_dict\(\)"):
+        load_weights(tmp_path / "w.pt")
+
+
+def test_a_compressed_file_is_refused_before_it_expands(tmp_path):
+    torch.save({"a": torch.zeros(10_000)}, tmp_path / "w.pt")
+    with zipfile.ZipFile(tmp_path / "w.pt") as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(tmp_path / "w.pt", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    with pytest.raises(
+        ValueError, match=r"w\.pt has [\d,]+ bytes, but claims to hold [\d,]+: save it with torch\.save"
+    ):
+        load_weights(tmp_path / "w.pt")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "w.pt")
+    with pytest.raises(ValueError, match=r"w\.pt is a named pipe"):
         load_weights(tmp_path / "w.pt")

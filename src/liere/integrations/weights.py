@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from liere.reading import check_regular, check_stored_zip
+from liere.reading import DamagedError, check_regular, check_stored_zip
 
 __all__ = ["load_weights"]
 
@@ -36,6 +36,8 @@ def load_weights(path: Path) -> dict[str, Tensor]:
         if path.suffix != ".safetensors" and zipfile.is_zipfile(path):
             check_stored_zip(path)
         content = load_file(path)
+    except DamagedError:
+        raise
     except Exception as error:
         raise ValueError(
             f"{path} is damaged, or not a file of weights that can be read without executing code "
