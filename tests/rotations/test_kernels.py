@@ -154,13 +154,22 @@ def test_lower_precision_of_products_does_not_reach_the_exponential():
     X = random_skew(0, 12, 200.0, 3).float()
     expected = exp_skew(X)
     torch.set_float32_matmul_precision("medium")
+
+    def full():
+        return all(setting.value in (setting.full, "none") for setting in kernels._precisions())
+
     try:
         assert torch.equal(exp_skew(X), expected)
         assert torch.get_float32_matmul_precision() == "medium"
+        assert not full()
+        with kernels._full_precision(X.device):  # not every CPU has a lower precision that would show
+            assert full()
+        assert not full()
     finally:
         torch.set_float32_matmul_precision("highest")
 
 
+@pytest.mark.skipif(not hasattr(torch.backends.mkldnn, "matmul"), reason="torch has one setting for all backends")
 def test_nor_does_the_precision_of_one_backend():
     X, backend = random_skew(0, 12, 200.0, 3).float(), torch.backends.mkldnn.matmul
     expected, before = exp_skew(X), backend.fp32_precision

@@ -9,8 +9,9 @@ The functions of this file look at values. They run inside operators that `torch
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -368,14 +369,31 @@ def _full_precision(device: torch.device) -> Iterator[None]:
 
     The setting is one for the whole process.
     """
-    backends: list[Any] = [getattr(backend, "matmul", None) for backend in (torch.backends.cuda, torch.backends.mkldnn)]
-    settings = [(backend, getattr(backend, "fp32_precision", "none")) for backend in backends]
-    lowered = [(backend, setting) for backend, setting in settings if setting not in ("ieee", "none")]
+    lowered = [setting for setting in _precisions() if setting.value not in (setting.full, "none")]
     with torch.autocast(device.type, enabled=False):
         try:
-            for backend, _ in lowered:
-                backend.fp32_precision = "ieee"
+            for setting in lowered:
+                setting.write(setting.full)
             yield
         finally:
-            for backend, before in lowered:
-                backend.fp32_precision = before
+            for setting in lowered:
+                setting.write(setting.value)
+
+
+class _Precision(NamedTuple):
+    """A setting of torch for products of fp32 matrices."""
+
+    write: Callable[[str], None]
+    value: str
+    full: str
+
+
+def _precisions() -> list[_Precision]:
+    if not hasattr(torch.backends.cuda.matmul, "fp32_precision"):  # before torch 2.9, one setting for all backends
+        return [_Precision(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision(), "highest")]
+    backends: list[Any] = [getattr(backend, "matmul", None) for backend in (torch.backends.cuda, torch.backends.mkldnn)]
+    return [
+        _Precision(functools.partial(setattr, backend, "fp32_precision"), backend.fp32_precision, "ieee")
+        for backend in backends
+        if hasattr(backend, "fp32_precision")
+    ]
