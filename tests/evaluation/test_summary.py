@@ -144,6 +144,15 @@ def test_recipes_that_differ_are_told(tmp_path):
     assert "Recipes" not in summarise(runs[:1], command="", root=tmp_path)["description"]
 
 
+def test_a_scale_of_attention_is_told_if_all_have_it(tmp_path):
+    scales = {"none": "log", "absolute": "constant"}
+    runs = [pretend(tmp_path / name, name, 0, 0.5, model__attention_scale=scale) for name, scale in scales.items()]
+    assert "log(tokens in training)" in summarise(runs[:1], command="", root=tmp_path)["description"]
+    both = summarise(runs, command="", root=tmp_path)["description"]
+    assert "log(tokens in training)" not in both
+    assert "they differ in model.attention_scale" in both
+
+
 def test_seeds_are_counted_per_encoding_and_what_one_cannot_have_is_said(tmp_path):
     moved = {"model__position_shift": 1.75, "model__cls_position": "unseen"}
     runs = [pretend(tmp_path / f"l{seed}", "liere8", seed, 0.5, **moved) for seed in range(3)]

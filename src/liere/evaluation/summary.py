@@ -215,6 +215,8 @@ def _description(groups: dict[str, list[Run]]) -> str:
     runs = [run for group in groups.values() for run in group]
     config, recipes = runs[0].config, [_recipe(run) for run in runs]
     note = _without_coordinates(runs, recipes)
+    if all(recipe["model"]["attention_scale"] == "log" for recipe in recipes):
+        note += " Attention scores are multiplied by log(tokens) / log(tokens in training)."
     differing = sorted(
         f"{section}.{name}"
         for section, part in recipes[0].items()
