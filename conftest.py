@@ -2,6 +2,8 @@
 
 import importlib.util
 import os
+import signal
+import threading
 
 import pytest
 import torch
@@ -9,6 +11,10 @@ from hypothesis import HealthCheck, settings
 
 # Some virtual machines announce AMX and then kill whoever uses it, which oneDNN does for bfloat16.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+
+# What a shell starts in the background ignores Ctrl-C, and so would the processes that tests start and interrupt.
+if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Workers run side by side; threads of their own would only fight for the cores.
 torch.set_num_threads(1)
