@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import csv
+import os
+import signal
 import subprocess
 import sys
 
@@ -13,6 +15,7 @@ from liere.evaluation import evaluate as evaluate_module
 from liere.evaluation.evaluate import evaluate
 from liere.evaluation.predictions import Predictions
 from liere.evaluation.statistics import accuracy_interval, mean_interval
+from liere.training.classifier import Classifier
 from liere.training.fit import train
 from liere.training.model import load_model
 from liere.training.runs import open_run
@@ -133,6 +136,16 @@ def test_two_processes_write_the_same_bytes(run):
         files = [run.folder / "predictions" / f"final-test-{size}.csv" for size in (36, 48)]
         outputs.append([file.read_bytes() for file in [*files, run.evaluation_file]])
     assert outputs[0] == outputs[1]
+
+
+def test_ctrl_c_is_an_interrupt_and_sizes_before_are_kept(run, monkeypatch):
+    handler = signal.getsignal(signal.SIGINT)
+    evaluate(run, [36], examples=4, say=print)
+    monkeypatch.setattr(Classifier, "predict_step", lambda *arguments: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(run, [48], examples=4, say=print)
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert [record["size"] for record in run.evaluations()] == [36]
 
 
 def test_nobody_else_changes_the_record_between_reading_and_writing_it(run, monkeypatch):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -84,9 +86,7 @@ def evaluate(
         model.position_policy = cast(Policy, condition.policy) if condition.policy else policy
         model.attention_scale = cast(AttentionScale, condition.attention_scale) if condition.attention_scale else scale
         model.placement = offsets[condition]
-        trainer.predict(
-            classifier, datamodule=_Data(split, batch_size, config.hardware.workers), return_predictions=False
-        )
+        _predict(trainer, classifier, _Data(split, batch_size, config.hardware.workers))
         if trainer.is_global_zero:
             predictions = gather.predictions()
             skipped = len(split) - len(predictions.ids)
@@ -109,6 +109,20 @@ def evaluate(
                 write_atomically(run.evaluation_file, json.dumps(merged, indent=1) + "\n")
             say(f"{run.folder.name}: {_sentence(record)}")
     return records
+
+
+def _predict(trainer: Any, classifier: Classifier, data: _Data) -> None:
+    """Predict all examples; Ctrl-C is a `KeyboardInterrupt`, as everywhere.
+
+    Lightning would end the program without a word, and ignore further ones.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        trainer.predict(classifier, datamodule=data, return_predictions=False)
+    except SystemExit:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, handler)
+        raise KeyboardInterrupt from None
 
 
 def _load(run: Run, condition: Condition, examples: int | None) -> ExampleSet:
