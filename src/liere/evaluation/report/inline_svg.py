@@ -56,8 +56,15 @@ def _make_plain(element: ElementTree.Element, name: str) -> None:
             value = value.replace("url(#", f"url(#{name}-")
         elif key == "style":
             value = re.sub("|".join(VARIABLES), lambda match: VARIABLES[match[0]], value)
+            value = re.sub(r"font: (\d+ )?([\d.]+px) ", _spell_out, value)
             value = re.sub(r"font-family: [^;]*", "font-family: inherit", value)
         element.set(key, value)
+
+
+def _spell_out(font: re.Match[str]) -> str:
+    """Return the parts of CSS's shorthand, which older releases of matplotlib write."""
+    weight = f"font-weight: {font[1].strip()}; " if font[1] else ""
+    return f"{weight}font-size: {font[2]}; font-family: "
 
 
 def _local(tag: str) -> str:
