@@ -182,7 +182,7 @@ class TestMetrics:
 
     @pytest.fixture(autouse=True)
     def forget(self):
-        """Give every warning anew."""
+        """Let each test see its warnings, whatever others have seen."""
         warn_once.cache_clear()
 
     def read(self, tmp_path, content: str | bytes):

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     _check_space(folder.parent, _check(config, folder))
     if args.dry_run:
         return 0
-    require(*TRAINING)  # what is not installed is told before there is a folder
+    require(*TRAINING)  # a missing package is an error before there is a folder
     importlib.import_module("liere.training.fit")
     return _train(create_run(folder, config), args)
 

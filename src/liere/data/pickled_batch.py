@@ -1,7 +1,7 @@
 """A pickled batch of images, as CIFAR's authors wrote it: unpickled without trusting it.
 
 The pickle calls nothing of numpy. Arrays are made here, of bytes that are in the file; what stands in for numpy's names
-only notes what it is told.
+only notes its arguments.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -89,11 +90,7 @@ def read_result(path: Path) -> dict[str, Any]:
         FileNotFoundError: If there is no such file.
         DamagedError: If it holds something else.
     """
-    content = read_json(path)
-    try:
-        _Result.model_validate(content)
-    except ValidationError as error:
-        raise DamagedError(f"{path} is damaged ({_explain(error)})") from None
+    content: dict[str, Any] = _read_checked(path, _Result.model_validate)
     return content
 
 
@@ -104,11 +101,7 @@ def read_evaluations(path: Path) -> list[dict[str, Any]]:
         FileNotFoundError: If there is no such file.
         DamagedError: If it holds something else.
     """
-    content = read_json(path)
-    try:
-        _EVALUATIONS.validate_python(content)
-    except ValidationError as error:
-        raise DamagedError(f"{path} is damaged ({_explain(error)})") from None
+    content: list[dict[str, Any]] = _read_checked(path, _EVALUATIONS.validate_python)
     found = set()
     for record in content:
         key = (record["weights"], Condition.of(record))
@@ -149,6 +142,16 @@ def read_metrics(path: Path) -> list[dict[str, str]]:
         others = f" and {len(damaged) - 1} more" if len(damaged) > 1 else ""
         warn_once(f"{path}, line {damaged[0]}{others}, is damaged: skipped")
     return rows
+
+
+def _read_checked(path: Path, check: Callable[[Any], object]) -> Any:
+    """Return what a JSON file holds, as it stands there, once a check of pydantic has passed."""
+    content = read_json(path)
+    try:
+        check(content)
+    except ValidationError as error:
+        raise DamagedError(f"{path} is damaged ({_explain(error)})") from None
+    return content
 
 
 def _is_row(cells: list[str]) -> bool:
