@@ -64,6 +64,7 @@ WRONG = [
     ({"optimizer": {"betas": [0.9]}}, ["optimizer.betas"]),
     ({"optimizer": {"name": "sgd"}}, ["optimizer.name must be", "'adam' or 'muon'", "'sgd'"]),
     ({"optimizer": {"matrix_learning_rate": 0.1}}, ["optimizer.matrix_learning_rate 0.1", "which is adam", "use muon"]),
+    ({"optimizer": {"muon_for_qkv": False}}, ["optimizer.muon_for_qkv False", "which is adam", "use muon"]),
     ({"optimizer": {"betas": [0.9, 1.0]}}, ["optimizer.betas must be", "less than 1", "1.0"]),
     ({"optimizer": {"clip": -1}}, ["optimizer.clip must be", "greater than 0", "-1"]),
     ({"training": {"examples": 1e6}}, ["training.examples must be", "integer", "1000000.0", "float"]),
@@ -223,6 +224,7 @@ OTHER = {
     "model.attention_scale": "log",
     "optimizer.name": "muon",
     "optimizer.matrix_learning_rate": None,  # with muon alone
+    "optimizer.muon_for_qkv": None,  # with muon alone
     "optimizer.betas": (0.8, 0.9),
     "hardware.accelerator": "gpu",
     "hardware.strategy": "ddp",

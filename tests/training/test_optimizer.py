@@ -113,6 +113,21 @@ class TestMuon:
             assert rates[name][0] == (0.03 if name in inside else 1e-3)
         assert rates["blocks.0.attention.qkv.weight"] == (0.03, 0.1)
 
+    def test_queries_keys_and_values_can_be_left_to_adam(self):
+        model = liere.create_model(None, encoding="liere8", **SIZE)
+        everything, some = (
+            OptimizerConfig(name="muon", learning_rate=1e-3, weight_decay=0.1, muon_for_qkv=flag)
+            for flag in (True, False)
+        )
+        before, after = groups(model, everything), groups(model, some)
+        changed = {name for name in before if before[name] != after[name]}
+        assert changed == {f"blocks.{layer}.attention.qkv.weight" for layer in range(2)}
+        assert {after[name] for name in changed} == {(1e-3, 0.1)}
+        names = {id(parameter): name for name, parameter in model.named_parameters()}
+        for group in make_optimizer(model, some).param_groups:
+            if any("qkv" in names[id(parameter)] for parameter in group["params"]):
+                assert group["matrix_blocks"] == 0
+
     def test_generators_keep_a_learning_rate_of_their_own(self):
         model = liere.create_model(None, encoding="liere8", **SIZE)
         found = groups(model, OptimizerConfig(name="muon", generator_learning_rate=7e-5))

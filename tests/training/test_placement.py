@@ -126,7 +126,7 @@ class TestResumed:
 
     def test_with_another_place_of_cls_other_scores_and_muon(self, tmp_path):
         options = {"model__cls_position": "unseen", "model__attention_scale": "log", "training__examples": 16}
-        options |= {"optimizer__name": "muon"}
+        options |= {"optimizer__name": "muon", "optimizer__muon_for_qkv": False}
         whole, stopped = (make_placed_run(tmp_path / name, **options) for name in ("whole", "stopped"))
         train(whole, say=print)
         stop_after(stopped, 1)

@@ -141,6 +141,8 @@ class OptimizerConfig(Section):
     """adam, or muon for the matrices of the layers and adam for everything else"""
     matrix_learning_rate: Positive | None = None
     """muon: greatest learning rate of the matrices of the layers, whose weight decay it scales, too; null: 0.02"""
+    muon_for_qkv: bool = True
+    """muon: also for the projections to queries, keys and values; false: adam for these"""
     learning_rate: Positive = 1e-4
     """greatest learning rate"""
     generator_learning_rate: Positive | None = None
@@ -162,12 +164,14 @@ class OptimizerConfig(Section):
         return 0.02 if self.matrix_learning_rate is None else self.matrix_learning_rate
 
     @model_validator(mode="after")
-    def _matrices_have_a_rate_with_muon_alone(self) -> OptimizerConfig:
-        if self.matrix_learning_rate is not None and self.name != "muon":
-            raise ValueError(
-                f"optimizer.matrix_learning_rate {self.matrix_learning_rate:g} is for optimizer.name muon, which is "
-                f"{self.name}: leave it out, or use muon"
-            )
+    def _options_of_muon_are_for_muon(self) -> OptimizerConfig:
+        for field in ("matrix_learning_rate", "muon_for_qkv"):
+            value = getattr(self, field)
+            if self.name != "muon" and value != type(self).model_fields[field].default:
+                raise ValueError(
+                    f"optimizer.{field} {value!r} is for optimizer.name muon, which is {self.name}: leave it out, or "
+                    "use muon"
+                )
         return self
 
 

@@ -35,6 +35,8 @@ def learning_rate_factor(step: int, *, total_steps: int, warmup_steps: int) -> f
 def make_optimizer(model: VisionTransformer, config: OptimizerConfig) -> torch.optim.Optimizer:
     """Return the optimizer of a model's parameters: Adam, or Muon for the matrices of the layers and Adam for the rest.
 
+    With `muon_for_qkv` false, the projections to queries, keys and values belong to the rest.
+
     Generators may have a learning rate of their own. Weight decay is decoupled and spares vectors and what the model's
     `no_weight_decay` names.
     """
@@ -46,7 +48,9 @@ def make_optimizer(model: VisionTransformer, config: OptimizerConfig) -> torch.o
         if "generators" in name:
             rate = config.generator_learning_rate or rate
         elif config.name == "muon" and name.startswith("blocks.") and parameter.ndim == 2:
-            rate, blocks = config.matrix_rate, 3 if name.endswith("attention.qkv.weight") else 1
+            makes_qkv = name.endswith("attention.qkv.weight")
+            if config.muon_for_qkv or not makes_qkv:
+                rate, blocks = config.matrix_rate, 3 if makes_qkv else 1
         groups.setdefault((rate, decay, blocks), []).append(parameter)
     described: list[dict[str, Any]] = [
         {"params": params, "lr": rate, "weight_decay": decay, "matrix_blocks": blocks}
