@@ -81,13 +81,15 @@ def test_the_demo_is_the_placement_experiment():
     assert demo == placed
 
 
-def test_placement_differs_from_the_small_experiment_in_shift_and_optimizer_alone():
+def test_placement_differs_from_the_small_experiment_in_what_its_header_says_alone():
     small, placed = (config_of(ROOT / "experiments" / "spatial" / f"{name}.yaml") for name in ("small", "placement"))
-    assert placed.model.position_shift > 0
-    muon = {"name": "muon", "matrix_learning_rate": placed.optimizer.matrix_learning_rate}
+    model = {name: getattr(placed.model, name) for name in ("position_shift", "position_noise", "attention_scale")}
+    assert model == {"position_shift": 1.75, "position_noise": 0.2, "attention_scale": "log"}
+    muon = {name: getattr(placed.optimizer, name) for name in ("name", "matrix_learning_rate", "muon_for_qkv")}
+    assert (muon["name"], muon["muon_for_qkv"]) == ("muon", False)
     same = {
         "title": placed.title,
-        "model": small.model.model_copy(update={"position_shift": placed.model.position_shift}),
+        "model": small.model.model_copy(update=model),
         "optimizer": small.optimizer.model_copy(update=muon),
     }
     assert small.model_copy(update=same) == placed
