@@ -85,12 +85,15 @@ def test_placement_differs_from_the_small_experiment_in_what_its_header_says_alo
     small, placed = (config_of(ROOT / "experiments" / "spatial" / f"{name}.yaml") for name in ("small", "placement"))
     model = {name: getattr(placed.model, name) for name in ("position_shift", "position_noise", "attention_scale")}
     assert model == {"position_shift": 1.75, "position_noise": 0.2, "attention_scale": "log"}
-    muon = {name: getattr(placed.optimizer, name) for name in ("name", "matrix_learning_rate", "muon_for_qkv")}
-    assert (muon["name"], muon["muon_for_qkv"]) == ("muon", False)
+    changed = ("name", "matrix_learning_rate", "generator_learning_rate")
+    muon = {name: getattr(placed.optimizer, name) for name in changed}
+    assert list(muon.values()) == ["muon", 0.03, 0.02]
+    assert placed.training.examples < small.training.examples
     same = {
         "title": placed.title,
         "model": small.model.model_copy(update=model),
         "optimizer": small.optimizer.model_copy(update=muon),
+        "training": small.training.model_copy(update={"examples": placed.training.examples}),
     }
     assert small.model_copy(update=same) == placed
 
