@@ -1,4 +1,4 @@
-"""What `tools/demo_robustness.py` and `tools/study.py` make of finished runs."""
+"""What `tools/demo_robustness.py`, `tools/study.py` and `tools/collect_tests.py` make of finished runs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from liere.evaluation.conditions import Condition
 from liere.training.runs import open_run
 from tests.reproduce.fakes import finish, predictions
 
+collect_tests = pytest.importorskip("tools.collect_tests")
 demo_robustness = pytest.importorskip("tools.demo_robustness")
 study = pytest.importorskip("tools.study")
 ROOT = Path(__file__).parents[1]
@@ -65,3 +66,20 @@ def test_a_study_shows_every_seed_of_every_variation(tmp_path):
     assert [row["by_seed"] for row in rows if row["variant"] == "moved"] == [[0.6, 0.75]] * 2
     content = {"title": "A study", "note": "", "command": "x", "rows": rows}
     assert "| moved | RoPE-Mixed | attention scale log | 67.5 (60.0, 75.0) |" in study.markdown(content)
+
+
+def test_tests_are_collected_by_encoding_and_condition_with_every_seed(tmp_path):
+    plan = demo_robustness.make_the_plan(["rope_mixed", "absolute"], [0, 1], tmp_path, 1)
+    for run in plan.runs:
+        accuracy = 0.5 + 0.25 * run.config.training.seed
+        plain, other = Condition(276), Condition(276, attention_scale="constant")
+        finish(run, run.folder, {plain: predictions(accuracy), other: predictions(0.25)})
+    rows = collect_tests.collect([open_run(run.folder) for run in plan.runs])
+    found = [(row["encoding"], row["position_shift"], row["attention_scale"], row["by_seed"]) for row in rows]
+    assert found == [
+        ("absolute", 0.0, "log", {"0": 0.5, "1": 0.75}),
+        ("absolute", 0.0, "constant", {"0": 0.25, "1": 0.25}),
+        ("rope_mixed", 1.75, "log", {"0": 0.5, "1": 0.75}),
+        ("rope_mixed", 1.75, "constant", {"0": 0.25, "1": 0.25}),
+    ]
+    assert collect_tests.as_texts(rows[2])[:6] == ["rope_mixed", "1.75", "0.2", "276 px, log", "400", "62.5"]
