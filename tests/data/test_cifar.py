@@ -352,12 +352,30 @@ class TestMemory:
         with pytest.raises(ValueError, match=message):
             unpickle_batch(content, "labels")
 
-    def test_labels_that_hold_each_other_are_not_expanded(self):
-        nested = b"K\x01\x85" + b"".join(b"q" + bytes([n]) + b"h" + bytes([n]) + b"\x86" for n in range(60))
-        start = b"\x80\x02}(X\x06\x00\x00\x00labels" + nested + b"X\x04\x00\x00\x00data"
-        array = b"cnumpy.core.multiarray\n_reconstruct\n)R"
-        with pytest.raises(ValueError, match="images are not an array"):
-            unpickle_batch(start + array + b"u.", "labels")
+    @pytest.mark.parametrize("double", [b"2\x86", b"r\x07\0\0\0h\x07\x86", b"\x94h\x00\x86"])
+    def test_objects_that_hold_each_other_are_not_followed(self, double):
+        array, nested = b"cnumpy.core.multiarray\n_reconstruct\n)R", b"K\x01\x85" + 60 * double
+        labels = b"\x80\x02}(X\x06\x00\x00\x00labels" + nested + b"X\x04\x00\x00\x00data" + array + b"u."
+        key, shape = b"\x80\x02}" + nested + b"Ns.", b"\x80\x02" + array + b"(K\x01" + nested + b"NNNtb."
+        for content in (labels, key, shape):  # the last two took hours, and all memory
+            with pytest.raises(ValueError, match="objects within objects without end"):
+                unpickle_batch(content, "labels")
+
+    def test_keys_cannot_be_nested_so_deep_that_python_crashes(self):
+        with pytest.raises(ValueError, match="objects within objects without end"):
+            unpickle_batch(b"\x80\x02})" + 900_000 * b"\x85" + b"Ns.", "labels")
+
+    def test_keys_cannot_be_chosen_to_make_a_dict_slow(self):
+        keys = b"".join(b"\x8a\x0b" + (k * (2**61 - 1)).to_bytes(11, "little") + b"N" for k in range(1, 50_000))
+        with pytest.raises(ValueError, match="an integer of 64 bits"):
+            unpickle_batch(b"\x80\x02}(" + keys + b"u.", "labels")
+
+    @pytest.mark.parametrize("protocol", [3, 4])
+    def test_what_python_pickles_may_be_used_twice(self, protocol):
+        labels = [1, 2, 1]
+        content = {"labels": labels, "fine_labels": labels, "data": np.zeros((3, 3072), np.uint8)}
+        content |= {f"text {number}": "text" for number in range(100)}
+        assert unpickle_batch(pickle.dumps(content, protocol=protocol), "labels")[1] == labels
 
 
 class TestConfiguration:
