@@ -18,6 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from liere.errors import visible
 from liere.files import is_machine_trouble
 
 __all__ = [
@@ -190,7 +191,7 @@ def shorten(text: str) -> str:
 @lru_cache(maxsize=1024)
 def warn_once(line: str) -> None:
     """Write a warning to standard error, the same one only once."""
-    print(f"liere: warning: {line}", file=sys.stderr, flush=True)
+    print(f"liere: warning: {visible(line)}", file=sys.stderr, flush=True)
 
 
 def _check_mode(path: Path, mode: int) -> None:
