@@ -166,6 +166,14 @@ class TestEvaluations:
             read_evaluations(tmp_path / "evaluation.json")
         assert "\n" not in str(raised.value)
 
+    def test_errors_without_number_are_not_collected(self, tmp_path):
+        write(tmp_path / "evaluation.json", b"[" + b"{}," * 1_000_000 + b"{}]")  # took gigabytes
+        with pytest.raises(DamagedError, match=r"damaged \(it has 1,000,001 records, more than 10,000\)"):
+            read_evaluations(tmp_path / "evaluation.json")
+        write(tmp_path / "result.json", RESULT | {"machine": {str(number): [] for number in range(20_000)}})
+        with pytest.raises(DamagedError, match=r"result\.json has [\d,]+ bytes, but at most 100,000 are read"):
+            read_result(tmp_path / "result.json")
+
     def test_predictions_must_be_as_many_as_the_record_says(self, tmp_path):
         run = make_run(tmp_path / "run")
         Predictions([0, 1], [0, 1], [0, 1], [0.5, 0.5]).write(run.folder / EVALUATION["predictions"])
@@ -232,3 +240,11 @@ class TestMetrics:
             assert self.read(tmp_path, header + b"\n1,2\n") == []
         error = capsys.readouterr().err
         assert error.count("metrics.csv does not begin with step,examples") == error.count("\n") == 1
+
+    def test_a_log_much_larger_than_real_ones_is_not_read(self, tmp_path, capsys):
+        with (tmp_path / "metrics.csv").open("wb") as file:
+            file.truncate(2**40)  # takes no room on the disk
+        assert read_metrics(tmp_path / "metrics.csv") == []
+        error = capsys.readouterr().err
+        assert "metrics.csv has 1,099,511,627,776 bytes, but at most 40,000,000 are read" in error
+        assert error.count("\n") == 1
