@@ -108,6 +108,15 @@ class TestResult:
             run.evaluations()
 
 
+def test_a_lock_that_leads_to_another_file_is_refused(tmp_path):
+    run = make_run(tmp_path / "run")
+    (tmp_path / "mine").write_text("mine")
+    (run.folder / ".lock").symlink_to(tmp_path / "mine")
+    with pytest.raises(ValueError, match=r"\.lock is a link: delete it"), run.lock():
+        pass
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
 @quiet
 def test_a_run_with_a_damaged_result_and_a_damaged_log_is_finished_again(tmp_path, capsys):
     run = make_run(tmp_path / "run", training__validation_examples=4, training__examples=16)

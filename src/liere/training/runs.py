@@ -149,8 +149,10 @@ class Run:
             patience: Seconds to wait for another process.
 
         Raises:
-            ValueError: If one is at it.
+            ValueError: If one is at it, or the lock leads to another file, which old versions of filelock would empty.
         """
+        if (self.folder / ".lock").is_symlink():
+            raise ValueError(f"{self.folder / '.lock'} is a link: delete it")
         lock = _file_lock(self.folder / ".lock")
         try:
             lock.acquire(timeout=patience)
