@@ -320,6 +320,14 @@ class TestMemory:
         (tmp_path / FOLDERS["cifar100"] / "train").write_bytes(bytes(200_001))
         self.refuse(tmp_path, "train has 200,001 bytes, but at most 200,000 are read")
 
+    def test_files_in_a_folder_have_a_limit_together(self, tmp_path):
+        write_cifar(tmp_path, "cifar10", as_archive=False)
+        for number in (1, 2):
+            file = tmp_path / FOLDERS["cifar10"] / f"data_batch_{number}"
+            file.write_bytes(file.read_bytes() + bytes(120_000))  # after the end of the pickle
+        with pytest.raises(ValueError, match=r"data_batch_2 has [\d,]+ bytes, but at most [\d,]+ are read"):
+            read_cifar("cifar10", tmp_path, "train", verify=False)
+
     @pytest.mark.parametrize("name", [f"{FOLDERS['cifar100']}/train", ARCHIVES["cifar100"]])
     def test_pipes_are_named_and_not_waited_for(self, tmp_path, name):
         (tmp_path / name).parent.mkdir(exist_ok=True)
