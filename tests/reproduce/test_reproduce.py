@@ -20,7 +20,7 @@ from liere.reproduce.export import export_run
 from liere.reproduce.outcome import Claim
 from liere.reproduce.plan import Key, unique_runs
 from liere.reproduce.reproduce import committed_runs, prepare
-from liere.reproduce.results import Found
+from liere.reproduce.results import Found, pair
 from liere.training.runs import open_run
 from tests.reproduce.fakes import finish, predictions
 
@@ -434,6 +434,34 @@ class TestFound:
         assert np.array_equal(found.correct, (one.correct + other.correct) / 2)
         assert found.accuracy.value == pytest.approx(0.6)
         assert found.by_seed == [0.5, 0.7]
+
+    def test_examples_are_paired_by_their_ids(self):
+        one, other = predictions(0.5, 100, 0), predictions(0.7, 100, 1)
+        first, second = Found([without(one, 3)]), Found([without(other, 7), other])
+        ids = [number for number in range(100) if number not in (3, 7)]
+        both = pair(first, second)
+        assert np.array_equal(both[0], one.correct[ids])
+        assert np.array_equal(both[1], other.correct[ids])
+        assert np.array_equal(pair(first, second, loss=True)[0], np.array(one.losses)[ids])
+
+    def test_examples_with_other_labels_are_not_paired(self):
+        one, other = predictions(0.5, 100, 0), predictions(0.7, 100, 1)
+        other.labels[4] += 1
+        with pytest.raises(ValueError, match=r"test example 4 has the labels \[4, 5\]: .*evaluate them again"):
+            pair(Found([one]), Found([other]))
+        with pytest.raises(ValueError, match="test example 4 has the labels"):
+            _ = Found([one, other]).accuracy
+
+    def test_few_common_examples_are_not_enough(self):
+        one = predictions(0.5, 100, 0)
+        with pytest.raises(ValueError, match="only 40 of 100 test examples are common to these runs"):
+            pair(Found([one]), Found([without(one, *range(60))]))
+
+
+def without(found: Predictions, *ids: int) -> Predictions:
+    """Return predictions without those of some examples."""
+    rows = [row for row in zip(*vars(found).values(), strict=True) if row[0] not in ids]
+    return Predictions(*map(list, zip(*rows, strict=True)))
 
 
 def test_exported_predictions_are_the_same(tmp_path):
