@@ -479,5 +479,31 @@ def test_exported_predictions_are_the_same(tmp_path):
     assert (kept.folder / record["predictions"]).read_bytes() == first
 
 
+class TestHostileRuns:
+    @pytest.fixture
+    def run(self, tmp_path):
+        (one, *_) = prepare(CATALOGUE["main"], "small", {}, places=[tmp_path / "runs"], only=["CIFAR-10"]).wanted
+        return finish(one.planned, tmp_path / "made" / "run", {Condition(32): predictions(0.5)})
+
+    @pytest.mark.parametrize("way", ["{}/predictions", "predictions/../../../made/run/predictions"])
+    def test_predictions_are_exported_to_the_folder_and_nowhere_else(self, tmp_path, run, way):
+        (record,) = run.evaluations()
+        place = f"{way.format(run.folder)}/final-test-32.csv"
+        run.evaluation_file.write_text(json.dumps([record | {"predictions": place}]))
+        (tmp_path / "kept" / "made" / "run" / "predictions").mkdir(parents=True)
+        before = {path for path in tmp_path.rglob("*") if path.is_file()}
+        export_run(run, tmp_path / "kept" / "runs" / "new")
+        written = {path for path in tmp_path.rglob("*") if path.is_file()} - before
+        assert all(path.is_relative_to(tmp_path / "kept" / "runs" / "new") for path in written)
+        (record,) = open_run(tmp_path / "kept" / "runs" / "new").evaluations()
+        assert record["predictions"] == "predictions/final-test-32.csv.gz"
+
+    def test_a_device_is_not_copied_without_end(self, tmp_path, run):
+        run.metrics.unlink()
+        run.metrics.symlink_to("/dev/zero")
+        with pytest.raises(ValueError, match=r"metrics\.csv is a device, not a regular file"):
+            export_run(run, tmp_path / "kept")
+
+
 def test_keys_tell_fine_tuned_runs_apart():
     assert Key("a", "", "b") != Key("a", "", "b", fine_tuned=True)
