@@ -28,7 +28,7 @@ METRICS_BYTES = 40_000_000
 Number = Annotated[Count, Field(lt=LARGEST)]
 NumberOrZero = Annotated[CountOrZero, Field(lt=LARGEST)]
 Accuracy = Annotated[Real, Field(ge=0, le=1)]
-Seconds = Annotated[Real, Field(ge=0, allow_inf_nan=False)]
+Seconds = Annotated[Real, Field(ge=0, lt=LARGEST, allow_inf_nan=False)]
 Word = Annotated[str, Field(strict=True)]
 
 
