@@ -193,6 +193,33 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"liere {liere.__version__}\n"
 
 
+def test_names_and_text_of_files_are_shown_and_not_obeyed(capsys, tmp_path):
+    path = tmp_path / "a\n\x1b[2J\u202e\udcff.pt"
+    torch.save({"fc": torch.zeros(1)}, path)
+    assert main(["inspect", str(path), "--size", "vit_tiny"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert error.rstrip("\n").isprintable()
+    assert r"a \x1b[2J\u202e\udcff.pt does not fit" in error
+    assert len(error) < 1_000
+    torch.save({"to_patch_embedding.1.weight": torch.zeros(1), "\x1b[31mred": torch.zeros(1)}, tmp_path / "b.pt")
+    assert main(["inspect", str(tmp_path / "b.pt")]) == 2
+    error = capsys.readouterr().err
+    assert r"unexpected: \x1b[31mred" in error
+    assert error.count("\n") == 1
+
+
+def test_out_of_memory_is_told_in_a_line(capsys, monkeypatch):
+    def fail(args):
+        raise MemoryError("Unable to allocate 9 TiB")
+
+    monkeypatch.setattr(liere.commands.flops, "run", fail)
+    assert main(["flops"]) == 2
+    assert capsys.readouterr().err == (
+        "liere: error: out of memory (Unable to allocate 9 TiB): use less data, smaller sizes or another machine\n"
+    )
+
+
 def test_traceback_on_demand():
     with pytest.raises(ValueError, match="unknown size"):
         main(["--traceback", "flops", "--size", "vit_bas"])

@@ -29,6 +29,11 @@ def test_a_file_is_written_and_replaced(tmp_path, content):
         assert list(tmp_path.iterdir()) == [file]
 
 
+def test_a_name_that_is_no_utf_8_can_be_part_of_a_text(tmp_path):
+    write_atomically(tmp_path / "file", os.fsdecode(b"of \xff\n"))
+    assert (tmp_path / "file").read_bytes() == b"of \\udcff\n"
+
+
 def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, limit_of_files):
     file = tmp_path / "file"
     write_atomically(file, b"old")

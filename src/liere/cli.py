@@ -71,7 +71,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
         if args.traceback:
             raise
-        warn(f"liere: error: {explain_missing(error) if isinstance(error, ImportError) else error}")
+        told = explain_missing(error) if isinstance(error, ImportError) else str(error)
+        warn(f"liere: error: {' '.join(line.strip() for line in told.splitlines())}")
+        return 2
+    except MemoryError as error:
+        if args.traceback:
+            raise
+        warn(f"liere: error: out of memory ({error}): use less data, smaller sizes or another machine")
         return 2
     except KeyboardInterrupt:
         warn("liere: stopped")

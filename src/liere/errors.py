@@ -6,7 +6,7 @@ import difflib
 import operator
 from collections.abc import Iterable
 
-__all__ = ["UnknownOptionError", "nearest", "suggest", "whole_number"]
+__all__ = ["UnknownOptionError", "nearest", "suggest", "visible", "whole_number"]
 
 
 class UnknownOptionError(TypeError):
@@ -45,3 +45,19 @@ def suggest(name: str, known: Iterable[str]) -> str:
     known = list(known)
     near = nearest(name, known)
     return f"did you mean {near!r}?" if near else "choose from " + ", ".join(map(repr, known))
+
+
+def visible(text: str) -> str:
+    """Return text in one line that a terminal shows and does not obey: what cannot be seen is written as in Python.
+
+    Names of files and text in them may hold line ends, and codes that move the cursor or turn letters around.
+
+    Example:
+        >>> print(visible("a name\\n\\x1b[2Jof a file"))
+        a name\\n\\x1b[2Jof a file
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
+    )

@@ -40,7 +40,8 @@ def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
         >>> (folder / "note.txt").read_text(), len(list(folder.iterdir()))
         ('whole', 1)
     """
-    data = content.encode() if isinstance(content, str) else content
+    # Names of files, which may be part of a text, may hold bytes that are no UTF-8.
+    data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:

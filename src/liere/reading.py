@@ -18,9 +18,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from liere.errors import visible
 from liere.files import is_machine_trouble
 
 __all__ = [
+    "JSON_BYTES",
     "DamagedError",
     "check_regular",
     "check_stored_zip",
@@ -113,19 +115,20 @@ def memory_limit(size: int, allowance: int) -> int:
     return max(GROWTH * size, allowance)
 
 
-def read_gzip(path: Path, allowance: int) -> bytes:
+def read_gzip(path: Path, allowance: int, most: int = sys.maxsize) -> bytes:
     """Return what a gzip file holds.
 
     Args:
         path: The file.
         allowance: Bytes that it may expand to even if it is small.
+        most: Bytes that it may expand to even if it is large.
 
     Raises:
         FileNotFoundError: If there is none.
-        DamagedError: If it expands to more than `memory_limit`, or is damaged.
+        DamagedError: If it expands to more than that or than `memory_limit`, or is damaged.
     """
     with open_regular(path) as file:
-        most = memory_limit(os.fstat(file.fileno()).st_size, allowance)
+        most = min(memory_limit(os.fstat(file.fileno()).st_size, allowance), most)
         try:
             with gzip.GzipFile(fileobj=file) as stream:
                 content = stream.read(most + 1)
@@ -190,7 +193,7 @@ def shorten(text: str) -> str:
 @lru_cache(maxsize=1024)
 def warn_once(line: str) -> None:
     """Write a warning to standard error, the same one only once."""
-    print(f"liere: warning: {line}", file=sys.stderr, flush=True)
+    print(f"liere: warning: {visible(line)}", file=sys.stderr, flush=True)
 
 
 def _check_mode(path: Path, mode: int) -> None:

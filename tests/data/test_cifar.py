@@ -320,6 +320,14 @@ class TestMemory:
         (tmp_path / FOLDERS["cifar100"] / "train").write_bytes(bytes(200_001))
         self.refuse(tmp_path, "train has 200,001 bytes, but at most 200,000 are read")
 
+    def test_files_in_a_folder_have_a_limit_together(self, tmp_path):
+        write_cifar(tmp_path, "cifar10", as_archive=False)
+        for number in (1, 2):
+            file = tmp_path / FOLDERS["cifar10"] / f"data_batch_{number}"
+            file.write_bytes(file.read_bytes() + bytes(120_000))  # after the end of the pickle
+        with pytest.raises(ValueError, match=r"data_batch_2 has [\d,]+ bytes, but at most [\d,]+ are read"):
+            read_cifar("cifar10", tmp_path, "train", verify=False)
+
     @pytest.mark.parametrize("name", [f"{FOLDERS['cifar100']}/train", ARCHIVES["cifar100"]])
     def test_pipes_are_named_and_not_waited_for(self, tmp_path, name):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -352,12 +360,30 @@ class TestMemory:
         with pytest.raises(ValueError, match=message):
             unpickle_batch(content, "labels")
 
-    def test_labels_that_hold_each_other_are_not_expanded(self):
-        nested = b"K\x01\x85" + b"".join(b"q" + bytes([n]) + b"h" + bytes([n]) + b"\x86" for n in range(60))
-        start = b"\x80\x02}(X\x06\x00\x00\x00labels" + nested + b"X\x04\x00\x00\x00data"
-        array = b"cnumpy.core.multiarray\n_reconstruct\n)R"
-        with pytest.raises(ValueError, match="images are not an array"):
-            unpickle_batch(start + array + b"u.", "labels")
+    @pytest.mark.parametrize("double", [b"2\x86", b"r\x07\0\0\0h\x07\x86", b"\x94h\x00\x86"])
+    def test_objects_that_hold_each_other_are_not_followed(self, double):
+        array, nested = b"cnumpy.core.multiarray\n_reconstruct\n)R", b"K\x01\x85" + 60 * double
+        labels = b"\x80\x02}(X\x06\x00\x00\x00labels" + nested + b"X\x04\x00\x00\x00data" + array + b"u."
+        key, shape = b"\x80\x02}" + nested + b"Ns.", b"\x80\x02" + array + b"(K\x01" + nested + b"NNNtb."
+        for content in (labels, key, shape):  # the last two took hours, and all memory
+            with pytest.raises(ValueError, match="objects within objects without end"):
+                unpickle_batch(content, "labels")
+
+    def test_keys_cannot_be_nested_so_deep_that_python_crashes(self):
+        with pytest.raises(ValueError, match="objects within objects without end"):
+            unpickle_batch(b"\x80\x02})" + 900_000 * b"\x85" + b"Ns.", "labels")
+
+    def test_keys_cannot_be_chosen_to_make_a_dict_slow(self):
+        keys = b"".join(b"\x8a\x0b" + (k * (2**61 - 1)).to_bytes(11, "little") + b"N" for k in range(1, 50_000))
+        with pytest.raises(ValueError, match="an integer of 64 bits"):
+            unpickle_batch(b"\x80\x02}(" + keys + b"u.", "labels")
+
+    @pytest.mark.parametrize("protocol", [3, 4])
+    def test_what_python_pickles_may_be_used_twice(self, protocol):
+        labels = [1, 2, 1]
+        content = {"labels": labels, "fine_labels": labels, "data": np.zeros((3, 3072), np.uint8)}
+        content |= {f"text {number}": "text" for number in range(100)}
+        assert unpickle_batch(pickle.dumps(content, protocol=protocol), "labels")[1] == labels
 
 
 class TestConfiguration:

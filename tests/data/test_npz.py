@@ -156,6 +156,13 @@ class TestAxes:
         assert test.facts.image_size == size
         assert test.batch([0, 1])[0].shape == (2, 1, *size)
 
+    @pytest.mark.parametrize(("kind", "shape"), [("images", (10_000, 1)), ("volumes", (100, 1_000, 1))])
+    def test_a_short_last_axis_does_not_make_examples_huge(self, tmp_path, kind, shape):
+        file = save(tmp_path / "file.npz", **three_splits(shape, kind))
+        with pytest.raises(ValueError, match=r"file\.npz have axes .* the last one is 224: choose a smaller size"):
+            _ = config(file, size=224).facts
+        assert config(file, size=2).facts.image_size == tuple(2 * length for length in shape)
+
 
 class TestPixels:
     def test_bytes_stay_as_they_are(self, tmp_path):
@@ -519,6 +526,12 @@ class TestBadFiles:
         content = {key: PLAIN["labels" if key.endswith(("labels", "y")) else "images"] for key in arrays}
         with pytest.raises(ValueError, match=message):
             read_npz(save(tmp_path / "file.npz", **content))
+
+    def test_what_a_file_holds_is_not_listed_without_end(self, tmp_path):
+        file = save(tmp_path / "file.npz", **{f"array{number}": np.zeros(1) for number in range(500)})
+        with pytest.raises(ValueError, match=r"file\.npz") as raised:
+            config(file).load("train")
+        assert len(str(raised.value)) < 700
 
     def test_lengths_that_differ_are_told(self, tmp_path):
         with pytest.raises(ValueError, match="has 30 images, but 29 labels: give one for each"):

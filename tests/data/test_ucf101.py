@@ -136,6 +136,14 @@ def test_damaged_lists(root):
     edit(lists / "classInd.txt", b"5 Archery", b"Archery")
     with pytest.raises(ValueError, match=r"classInd.txt, line 3, should be a number and a class, got 'Archery'"):
         load(root)
+    for name in (b"..", b".", b"ApplyEyeMakeup"):  # would list other folders, or one class twice
+        (lists / "classInd.txt").write_bytes(b"1 ApplyEyeMakeup\n2 " + name)
+        with pytest.raises(ValueError, match=r"classInd.txt, line 2, should be another class, got '"):
+            load(root)
+    (lists / "classInd.txt").write_bytes(b"1 " + b"long " * 10_000)
+    with pytest.raises(ValueError, match=r"classInd.txt, line 1, should be a number and a class") as raised:
+        load(root)
+    assert len(str(raised.value)) < 500
 
 
 @quiet

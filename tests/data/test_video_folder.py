@@ -315,3 +315,45 @@ def test_a_class_without_videos_is_named(root):
         path.unlink()
     with pytest.raises(ValueError, match=r"no file that ends in .avi, .mp4.* in .*val.b"):
         load(root)
+
+
+class TestClaims:
+    """FFmpeg makes a table of the samples that an MP4 file claims: two kilobytes took two gigabytes."""
+
+    def test_more_samples_than_bytes_are_refused(self, tmp_path):
+        write_video(tmp_path / "0.mp4", gray_frames(6, (32, 32)))
+        content = bytearray((tmp_path / "0.mp4").read_bytes())
+        place = content.index(b"stsz") + 8
+        content[place : place + 8] = (1).to_bytes(4, "big") + (60_000_000).to_bytes(4, "big")
+        (tmp_path / "0.mp4").write_bytes(content)
+        with pytest.raises(UnreadableError, match=r"it claims 60,000,000 samples, but has [\d,]+ bytes"):
+            read_frames(tmp_path / "0.mp4", range)
+
+    def test_files_in_fragments_count_as_well(self, tmp_path):
+        file = tmp_path / "0.mp4"
+        with av.open(str(file), "w", options={"movflags": "frag_keyframe+empty_moov"}) as container:
+            stream = container.add_stream("mpeg4", rate=25)
+            stream.width = stream.height = 32
+            stream.pix_fmt = "yuv420p"
+            for frame in gray_frames(6, (32, 32)):
+                container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
+            container.mux(stream.encode(None))
+        assert len(read_frames(file, range)) == 6
+        content = bytearray(file.read_bytes())
+        place = content.index(b"trun") + 8
+        content[place : place + 4] = (60_000_000).to_bytes(4, "big")
+        file.write_bytes(content)
+        with pytest.raises(UnreadableError, match=r"it claims 60,000,0\d\d samples"):
+            read_frames(file, range)
+
+    @pytest.mark.parametrize("content", [b"\0\0\0\x08free" * 2_000, b"\0\0\0\0moov" * 500, b"\0\0\0\1moov" + bytes(99)])
+    def test_boxes_without_end_are_passed_over(self, tmp_path, monkeypatch, content):
+        monkeypatch.setattr(video_frames, "MOST_BOXES", 1_000)
+        (tmp_path / "0.mp4").write_bytes(content)
+        with pytest.raises(UnreadableError):
+            read_frames(tmp_path / "0.mp4", range)
+
+    def test_a_compressed_header_is_refused(self, tmp_path):
+        (tmp_path / "0.mov").write_bytes(b"\0\0\0\x18moov\0\0\0\x10cmov" + bytes(8))
+        with pytest.raises(UnreadableError, match="its header is compressed: convert it"):
+            read_frames(tmp_path / "0.mov", range)

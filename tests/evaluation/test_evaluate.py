@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import csv
+import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -107,6 +109,18 @@ def test_a_size_that_does_not_fit_is_told_before_anything_is_predicted(run):
     with pytest.raises(ValueError, match="multiple of 12 px"):
         evaluate(run, [36, 100], examples=5, say=print)
     assert run.evaluations() == []
+
+
+def test_weights_that_are_not_finite_are_named_and_change_nothing(run, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(run.folder, tmp_path / "copy")
+    copy = open_run(tmp_path / "copy")
+    before = {path: path.read_bytes() for path in (copy.folder / "predictions").glob("*")}
+    save_file({name: weight * math.nan for name, weight in load_file(copy.final_weights).items()}, copy.final_weights)
+    with pytest.raises(ValueError, match=r"final\.safetensors gives losses that are not finite: it is damaged, or"):
+        evaluate(copy, [36], examples=5, say=print)
+    assert {path: path.read_bytes() for path in (copy.folder / "predictions").glob("*")} == before
 
 
 def test_weights_of_another_model_are_named(run, tmp_path):

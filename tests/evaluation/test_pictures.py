@@ -10,12 +10,14 @@ pytest.importorskip("tests.training.requirements")
 from matplotlib.image import imread
 
 from liere.cli import main
+from liere.evaluation import task_pictures
+from liere.evaluation.contact_sheet import draw_contact_sheet
 from liere.evaluation.evaluate import evaluate
 from liere.evaluation.pictures import flat_picture, png
 from liere.evaluation.task_pictures import make_pictures
 from liere.training.config_file import parse_config
 from liere.training.fit import train
-from liere.training.runs import create_run
+from liere.training.runs import Run, create_run
 from tests.training.tiny import quiet
 
 pytestmark = quiet
@@ -69,6 +71,25 @@ def test_a_report_has_pictures_of_any_data(tmp_path, kind, dtype, shape, patch):
     pictures = make_pictures([run], [8, 16])
     assert sorted(sample.caption for sample in pictures.samples) == 2 * ["Class: 0."] + 2 * ["Class: 1."]
     assert {row.size: len(row.layers) for row in pictures.attention} == {8: 2, 16: 2}
+
+
+def test_no_attention_is_shown_of_images_larger_than_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(task_pictures, "attention_of", lambda run, size: [b""])
+    data = {"name": "npz", "root": npz(tmp_path, "images", np.uint8, 8, 8)}
+    run = create_run(tmp_path / "run", parse_config({"data": data, "model": MODEL | {"patch_size": 4}}))
+    assert [row.size for row in make_pictures([run], [8, 99_996]).attention] == [8]
+
+
+@pytest.mark.parametrize("name", ["\udcff", "$\\frac", "a\nb\x1b[2J", "long " * 20_000])
+def test_classes_may_have_any_name(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(task_pictures, "attention_of", lambda run, size: [b""])
+    labels = np.arange(40) % 2
+    np.savez(tmp_path / "a.npz", images=np.zeros((40, 8, 8), np.uint8), labels=labels, classes=np.array([name, "b"]))
+    config = parse_config({"data": {"name": "npz", "root": str(tmp_path / "a.npz")}, "model": MODEL})
+    draw_contact_sheet(config.data.load("test"), 2, tmp_path / "sheet.png", "title")
+    assert (tmp_path / "sheet.png").stat().st_size < 10**6
+    captions = {sample.caption for sample in make_pictures([Run(tmp_path, config)], []).samples}
+    assert all(caption.isprintable() and len(caption) < 1_000 for caption in captions)
 
 
 def test_any_data_set_can_be_looked_at(tmp_path, monkeypatch, capsys):

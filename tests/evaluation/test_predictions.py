@@ -60,6 +60,9 @@ def test_every_example_is_there_once(ids):
         "id,label,prediction,loss\n0,1,1,0.5,7\n",
         "id,label,prediction,loss\n0,1,\x00,0.5\n",
         "id,label,prediction,loss\n0,1,\u00e9,0.5\n",
+        "id,label,prediction,loss\n0,1,1,nan\n",
+        "id,label,prediction,loss\n0,1,1,-inf\n",
+        "id,label,prediction,loss\n0,1,1,1e400\n",
         "id,label,prediction,loss\n-1,1,1,0.5\n",
         "id,label,prediction,loss\n0,-1,1,0.5\n",
         f"id,label,prediction,loss\n0,{10**100},1,0.5\n",
@@ -95,6 +98,17 @@ def test_what_expands_without_bounds_is_refused(tmp_path, monkeypatch):
     assert len(Predictions.read(tmp_path / "p.csv.gz").ids) == 5_000  # as much as its size justifies
     (tmp_path / "p.csv.gz").write_bytes(gzip.compress(bytes(10**6)))
     with pytest.raises(ValueError, match=r"p\.csv\.gz expands to more than [\d,]+ bytes"):
+        Predictions.read(tmp_path / "p.csv.gz")
+
+
+def test_no_file_is_read_that_is_much_larger_than_real_ones(tmp_path, monkeypatch):
+    with (tmp_path / "p.csv").open("wb") as file:
+        file.truncate(2**40)  # takes no room on the disk
+    with pytest.raises(ValueError, match=r"p\.csv has 1,099,511,627,776 bytes, but at most 50,000,000 are read"):
+        Predictions.read(tmp_path / "p.csv")
+    monkeypatch.setattr(predictions, "MOST_BYTES", 10_000)
+    (tmp_path / "p.csv.gz").write_bytes(gzip.compress(os.urandom(20_000)))
+    with pytest.raises(ValueError, match=r"p\.csv\.gz expands to more than 10,000 bytes"):
         Predictions.read(tmp_path / "p.csv.gz")
 
 

@@ -439,6 +439,16 @@ def test_odd_names_are_shown_as_they_are(tmp_path):
     assert json.loads((tmp_path / "report.json").read_text()) == comparison
 
 
+def test_codes_for_terminals_are_written_out(tmp_path):
+    odd = "red \x1b[31m, \x9b2J and \u202ebackwards"
+    comparison = make_comparison(["liere"]) | {"title": odd, "machine": {odd: odd}}
+    write_report(comparison, Pictures(), tmp_path)
+    for name in ("report.html", "report.md"):
+        text = (tmp_path / name).read_text()
+        assert not {"\x1b", "\x9b", "\u202e"} & set(text)
+        assert r"\u202ebackwards" in text
+
+
 @pytest.mark.parametrize(
     ("names", "seeds", "sizes"),
     [([], 0, []), (["liere"], 1, [108]), (["liere"], 1, [276]), (["liere8", "liere"], 1, [108, 276])],

@@ -173,6 +173,13 @@ def test_foreign_and_broken_weights_are_listed_in_full():
         from_reference(odd, **ARGUMENTS)
 
 
+@pytest.mark.parametrize("number", ["999999999", "9" * 5_000])
+def test_a_name_cannot_claim_layers_without_end(number):
+    name = f"transformer.layers.{number}.0.norm.bias"
+    with pytest.raises(ValueError, match=f"unexpected: {name}"):
+        from_reference(reference_weights() | {name: torch.zeros(128)}, **ARGUMENTS)
+
+
 def test_channels_are_not_guessed():
     with pytest.raises(ValueError, match=r"to_patch_embedding.1.weight is \[128, 48\], needs \[128, 12\]"):
         from_reference(reference_weights(), encoding="liere8", image_size=16, patch_size=2)

@@ -61,6 +61,22 @@ def test_a_compressed_file_is_refused_before_it_expands(tmp_path):
         load_weights(tmp_path / "w.pt")
 
 
+@pytest.mark.parametrize("repeats", [10**12, 10**3])
+def test_weights_that_are_one_number_over_and_over_are_refused(tmp_path, repeats):
+    torch.save({str(n): torch.zeros(1).expand(repeats) for n in range(10**6 // repeats or 1)}, tmp_path / "w.pt")
+    if repeats == 10**3:
+        assert len(load_weights(tmp_path / "w.pt")) == 1_000  # small enough
+        return
+    with pytest.raises(ValueError, match=r"w\.pt holds weights that claim 4,000,000,000,000 bytes, but at most"):
+        load_weights(tmp_path / "w.pt")
+
+
+def test_names_must_be_words(tmp_path):
+    torch.save({0: torch.zeros(3)}, tmp_path / "w.pt")
+    with pytest.raises(ValueError, match="does not hold a state dict"):
+        load_weights(tmp_path / "w.pt")
+
+
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "w.pt")
     with pytest.raises(ValueError, match=r"w\.pt is a named pipe"):

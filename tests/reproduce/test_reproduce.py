@@ -20,7 +20,7 @@ from liere.reproduce.export import export_run
 from liere.reproduce.outcome import Claim
 from liere.reproduce.plan import Key, unique_runs
 from liere.reproduce.reproduce import committed_runs, prepare
-from liere.reproduce.results import Found
+from liere.reproduce.results import Found, pair
 from liere.training.runs import open_run
 from tests.reproduce.fakes import finish, predictions
 
@@ -435,6 +435,34 @@ class TestFound:
         assert found.accuracy.value == pytest.approx(0.6)
         assert found.by_seed == [0.5, 0.7]
 
+    def test_examples_are_paired_by_their_ids(self):
+        one, other = predictions(0.5, 100, 0), predictions(0.7, 100, 1)
+        first, second = Found([without(one, 3)]), Found([without(other, 7), other])
+        ids = [number for number in range(100) if number not in (3, 7)]
+        both = pair(first, second)
+        assert np.array_equal(both[0], one.correct[ids])
+        assert np.array_equal(both[1], other.correct[ids])
+        assert np.array_equal(pair(first, second, loss=True)[0], np.array(one.losses)[ids])
+
+    def test_examples_with_other_labels_are_not_paired(self):
+        one, other = predictions(0.5, 100, 0), predictions(0.7, 100, 1)
+        other.labels[4] += 1
+        with pytest.raises(ValueError, match=r"test example 4 has the labels \[4, 5\]: .*evaluate them again"):
+            pair(Found([one]), Found([other]))
+        with pytest.raises(ValueError, match="test example 4 has the labels"):
+            _ = Found([one, other]).accuracy
+
+    def test_few_common_examples_are_not_enough(self):
+        one = predictions(0.5, 100, 0)
+        with pytest.raises(ValueError, match="only 40 of 100 test examples are common to these runs"):
+            pair(Found([one]), Found([without(one, *range(60))]))
+
+
+def without(found: Predictions, *ids: int) -> Predictions:
+    """Return predictions without those of some examples."""
+    rows = [row for row in zip(*vars(found).values(), strict=True) if row[0] not in ids]
+    return Predictions(*map(list, zip(*rows, strict=True)))
+
 
 def test_exported_predictions_are_the_same(tmp_path):
     (one, *_) = prepare(CATALOGUE["main"], "small", {}, places=[tmp_path / "runs"], only=["CIFAR-10"]).wanted
@@ -449,6 +477,32 @@ def test_exported_predictions_are_the_same(tmp_path):
     first = (kept.folder / record["predictions"]).read_bytes()
     export_run(run, tmp_path / "kept")
     assert (kept.folder / record["predictions"]).read_bytes() == first
+
+
+class TestHostileRuns:
+    @pytest.fixture
+    def run(self, tmp_path):
+        (one, *_) = prepare(CATALOGUE["main"], "small", {}, places=[tmp_path / "runs"], only=["CIFAR-10"]).wanted
+        return finish(one.planned, tmp_path / "made" / "run", {Condition(32): predictions(0.5)})
+
+    @pytest.mark.parametrize("way", ["{}/predictions", "predictions/../../../made/run/predictions"])
+    def test_predictions_are_exported_to_the_folder_and_nowhere_else(self, tmp_path, run, way):
+        (record,) = run.evaluations()
+        place = f"{way.format(run.folder)}/final-test-32.csv"
+        run.evaluation_file.write_text(json.dumps([record | {"predictions": place}]))
+        (tmp_path / "kept" / "made" / "run" / "predictions").mkdir(parents=True)
+        before = {path for path in tmp_path.rglob("*") if path.is_file()}
+        export_run(run, tmp_path / "kept" / "runs" / "new")
+        written = {path for path in tmp_path.rglob("*") if path.is_file()} - before
+        assert all(path.is_relative_to(tmp_path / "kept" / "runs" / "new") for path in written)
+        (record,) = open_run(tmp_path / "kept" / "runs" / "new").evaluations()
+        assert record["predictions"] == "predictions/final-test-32.csv.gz"
+
+    def test_a_device_is_not_copied_without_end(self, tmp_path, run):
+        run.metrics.unlink()
+        run.metrics.symlink_to("/dev/zero")
+        with pytest.raises(ValueError, match=r"metrics\.csv is a device, not a regular file"):
+            export_run(run, tmp_path / "kept")
 
 
 def test_keys_tell_fine_tuned_runs_apart():

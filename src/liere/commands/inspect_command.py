@@ -12,6 +12,7 @@ from liere.commands.arguments import add_model_arguments, dimensions, model_inpu
 from liere.commands.output import say, table
 from liere.files import prepare_folder, write_atomically
 from liere.presets import SIZES
+from liere.reading import reason
 
 if TYPE_CHECKING:
     from liere.evaluation.inspection import Inspection
@@ -85,7 +86,7 @@ def _load(args: argparse.Namespace) -> VisionTransformer:
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
-        raise ValueError(f"{path} does not fit the size, encoding and options: {error}") from None
+        raise ValueError(f"{path} does not fit the size, encoding and options: {reason(error)}") from None
     return model
 
 

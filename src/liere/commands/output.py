@@ -5,18 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from liere.errors import visible
+
 __all__ = ["say", "show_progress", "table", "warn"]
 
 
 def say(line: str = "") -> None:
-    """Write a line to standard output, at once."""
-    sys.stdout.write(line + "\n")
+    """Write a line, or several, to standard output, at once."""
+    sys.stdout.write("\n".join(map(visible, line.split("\n"))) + "\n")
     sys.stdout.flush()
 
 
 def warn(line: str) -> None:
-    """Write a line to standard error, at once."""
-    sys.stderr.write(line + "\n")
+    """Write a line to standard error, at once: one line, whatever names of files and other people's text are in it."""
+    sys.stderr.write(visible(line) + "\n")
     sys.stderr.flush()
 
 

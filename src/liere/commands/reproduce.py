@@ -292,6 +292,8 @@ def _show(entry: Entry, reproduction: Reproduction | None, folder: Path, args: a
     title = reproduction.experiment.title if reproduction and entry.name == entry.experiment else _title(entry)
     if reproduction:
         outcome.notes[:0] = _notes(reproduction.experiment)
+    if results:
+        outcome.notes.extend(results.left_out_notes())
     scale = f"{args.scale} scale" if reproduction else "any scale"
     scale += ", a rehearsal with tiny models" if args.smoke else ""
     for one in outcome.tables:

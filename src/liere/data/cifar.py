@@ -109,11 +109,14 @@ def _source(name: str) -> Any:
 
 
 def _from_folder(folder: Path, sums: dict[str, str]) -> Iterator[tuple[Path, bytes]]:
+    left = ARCHIVE_BYTES
     for file in sums:
         path = folder / file
         if not path.exists():
             raise FileNotFoundError(f"{path} is missing: unpack the archive again")
-        yield path, read_bytes(path, FILE_BYTES)
+        content = read_bytes(path, min(FILE_BYTES, left))
+        left -= len(content)
+        yield path, content
 
 
 def _from_archive(archive: Path, folder: str, sums: dict[str, str]) -> Iterator[tuple[Path, bytes]]:

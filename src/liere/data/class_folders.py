@@ -100,15 +100,19 @@ def _class_names(folder: Path) -> list[str]:
     return names
 
 
-def _files(folder: Path, suffixes: tuple[str, ...], prefix: str = "") -> Iterator[str]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.startswith("."):
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                yield from _files(Path(entry.path), suffixes, f"{prefix}{entry.name}/")
-            elif entry.name.lower().endswith(suffixes):
-                yield prefix + entry.name
+def _files(folder: Path, suffixes: tuple[str, ...]) -> Iterator[str]:
+    """Yield the files in a folder and in those below it, however deep these are nested."""
+    prefixes = [""]
+    while prefixes:
+        prefix = prefixes.pop()
+        with os.scandir(folder / prefix) as entries:
+            for entry in entries:
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    prefixes.append(f"{prefix}{entry.name}/")
+                elif entry.name.lower().endswith(suffixes):
+                    yield prefix + entry.name
 
 
 def _some(names: list[str]) -> str:

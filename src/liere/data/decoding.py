@@ -13,6 +13,7 @@ from torch import Tensor
 
 from liere.data.examples import Batch, DataFacts, ExampleSet
 from liere.data.file_table import FileTable
+from liere.errors import visible
 from liere.shapes import Int
 
 __all__ = [
@@ -132,8 +133,5 @@ class DecodedFiles(ExampleSet):
                 f"cannot read {path} ({error}): that is file {count} of {self.files.folder} that cannot be read, and "
                 f"data.max_unreadable is {self.max_unreadable}; repair the files, or allow more"
             )
-        print(
-            f"liere: warning: cannot read {path} ({error}): skipped, {count} of at most {self.max_unreadable}",
-            file=sys.stderr,
-            flush=True,
-        )
+        line = f"cannot read {path} ({error}): skipped, {count} of at most {self.max_unreadable}"
+        print(f"liere: warning: {visible(line)}", file=sys.stderr, flush=True)

@@ -21,7 +21,7 @@ from liere.data.counter_random import combine
 from liere.data.examples import DataFacts
 from liere.errors import nearest, suggest
 from liere.files import is_machine_trouble
-from liere.reading import check_regular, memory_limit, open_regular, reason
+from liere.reading import check_regular, memory_limit, open_regular, reason, shorten
 from liere.shapes import Int
 
 __all__ = ["NpzData", "divide", "read_npz"]
@@ -32,6 +32,8 @@ MOST_CHANNELS = 4
 ALLOWANCE = 256 * 2**20
 """Bytes of memory that the arrays of a file may take, however small the file; see `liere.reading`."""
 COUNTED_AT_ONCE = 2**22  # pixels
+RESIZED_PIXELS = 2**23
+"""Pixels that any example may be resized to; others to 8 times as many as they have."""
 EXAMPLE_BYTES = 256  # that an example takes besides its pixels: its label, its place, a word to divide it by
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 READ = {
@@ -99,12 +101,22 @@ class NpzData:
         return digest.hexdigest()
 
     def size_at(self, side: int | None) -> tuple[int, ...]:
-        """Return the length of each axis where the last one is `side`: the others in proportion, but all frames."""
+        """Return the length of each axis where the last one is `side`: the others in proportion, but all frames.
+
+        Raises:
+            ValueError: If that is a lot, as it is where the last axis of the arrays is by far the shortest.
+        """
         size = self.facts.image_size
         if side is None:
             return size
         scaled = tuple(max(round(side * length / size[-1]), 1) for length in size)
-        return (size[0], *scaled[1:]) if self.is_video else scaled
+        scaled = (size[0], *scaled[1:]) if self.is_video else scaled
+        if math.prod(scaled) > max(8 * math.prod(size), RESIZED_PIXELS):
+            raise ValueError(
+                f"the examples of {self.root} have axes {size} and would have {scaled} where the last one is {side}: "
+                "choose a smaller size"
+            )
+        return scaled
 
     def check_rand_augment(self) -> None:
         """Raise `ValueError` if these are not the images that RandAugment is made for."""
@@ -440,14 +452,16 @@ def _number_labels(parts: dict[str, _Part], classes: Array | None) -> tuple[tupl
             split: np.searchsorted(values, part.labels).astype(np.int64) for split, part in parts.items()
         }
     if classes.ndim != 1 or classes.dtype.kind not in "iuU" or len(set(classes.tolist())) < len(classes):
-        raise ValueError(f"{where}: classes must be different names, one a class, got {classes.tolist()}")
+        raise ValueError(f"{where}: classes must be different names, one a class, got {shorten(str(classes.tolist()))}")
     names = tuple(map(str, classes.tolist()))
     places = {name: place for place, name in enumerate(names)}
     numbered = {}
     for split, part in parts.items():
         if kinds == {True}:
             for label in sorted({*part.labels.tolist()} - places.keys()):
-                raise ValueError(f"{part.name}: label {label!r} is not one of classes: {suggest(label, names)}")
+                raise ValueError(
+                    f"{part.name}: label {shorten(label)!r} is not one of classes: {shorten(suggest(label, names))}"
+                )
             numbered[split] = np.array([places[label] for label in part.labels.tolist()], dtype=np.int64)
         else:
             numbered[split] = part.labels.astype(np.int64)
@@ -512,7 +526,9 @@ def _check_alike(parts: dict[str, _Part]) -> None:
     for part in parts.values():
         for group in sorted(set([] if part.groups is None else part.groups.tolist())):
             if seen.setdefault(group, part.name) != part.name:
-                raise ValueError(f"group {group!r} is in {seen[group]} and in {part.name}: keep it in one split")
+                raise ValueError(
+                    f"group {shorten(repr(group))} is in {seen[group]} and in {part.name}: keep it in one split"
+                )
 
 
 def _check_classes(root: Path, splits: dict[str, tuple[Tensor, Tensor]], names: tuple[str, ...]) -> None:
@@ -520,11 +536,13 @@ def _check_classes(root: Path, splits: dict[str, tuple[Tensor, Tensor]], names: 
     for split, (_, labels) in splits.items():
         for label in sorted(set(labels.tolist()) - known):
             raise ValueError(
-                f"{root}: label {names[label]!r} is in {split!r}, but not in 'train': take it out, or divide the "
-                "examples in another way (data.seed)"
+                f"{root}: label {shorten(names[label])!r} is in {split!r}, but not in 'train': take it out, or divide "
+                "the examples in another way (data.seed)"
             )
     if len(known) < 2:
-        raise ValueError(f"{root}: all training examples have label {names[min(known)]!r}: there is nothing to learn")
+        raise ValueError(
+            f"{root}: all training examples have label {shorten(names[min(known)])!r}: there is nothing to learn"
+        )
 
 
 def _statistics(images: Array) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -551,4 +569,4 @@ def _count_levels(values: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 
 def _listed(names: Iterable[str]) -> str:
-    return ", ".join(map(repr, names)) or "nothing"
+    return shorten(", ".join(map(repr, names))) or "nothing"

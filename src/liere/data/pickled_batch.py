@@ -18,6 +18,14 @@ __all__ = ["unpickle_batch"]
 
 MAX_OPERATIONS = 1_000_000
 """Steps of a pickle, each of which may make an object. The longest of CIFAR's has some 250,000."""
+MAX_TUPLES = 100
+"""Tuples of a pickle: Python crashes on keys that are nested very deep. CIFAR's have less than ten."""
+MAX_REPEATS = 4
+"""Objects that hold others and are used again. Each may double what there is to look through; CIFAR's have none."""
+LARGEST = 2**63
+"""Integers are below that: others can be chosen so that a dict of them takes hours."""
+PLAIN = ("STRING", "UNICODE", "BYTES", "GLOBAL")
+"""Parts of the names of operations that make text or name something, which may be used again at will."""
 
 
 def unpickle_batch(content: bytes, key: str, *, is_known: bool = False) -> tuple[NDArray[np.uint8], list[int]]:
@@ -96,9 +104,24 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _check_operations(content: bytes) -> None:
-    """Raise `ValueError` if unpickling would take many objects, or a memo that is longer than the pickle itself."""
+    """Raise `ValueError` if unpickling would take more time or memory than the length of the pickle justifies."""
+    memo: dict[int, bool] = {}  # whether the object that is kept at a place is plain
+    tuples = repeats = 0
+    before = ""
     for number, (operation, argument, _) in enumerate(pickletools.genops(content)):
+        name = operation.name
         if number > MAX_OPERATIONS:
             raise ValueError(f"it has more than {MAX_OPERATIONS:,} operations")
-        if "PUT" in operation.name and isinstance(argument, int) and argument > MAX_OPERATIONS:
-            raise ValueError(f"it keeps an object at place {argument:,}")
+        if isinstance(argument, int) and not -LARGEST <= argument < LARGEST:
+            raise ValueError(f"it has an integer of {argument.bit_length():,} bits")
+        if name == "MEMOIZE" or "PUT" in name:
+            place = len(memo) if argument is None else argument
+            if place > MAX_OPERATIONS:
+                raise ValueError(f"it keeps an object at place {place:,}")
+            memo[place] = any(part in before for part in PLAIN)
+        tuples += "TUPLE" in name
+        is_plain = isinstance(argument, int) and memo.get(argument, False)
+        repeats += name == "DUP" or ("GET" in name and not is_plain)
+        if tuples > MAX_TUPLES or repeats > MAX_REPEATS:
+            raise ValueError("it has objects within objects without end")
+        before = name

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from PIL import Image
 
 from liere.data.decoding import UnreadableError, is_trouble_of_the_machine
-from liere.reading import check_regular
+from liere.reading import open_regular
 
 __all__ = ["import_av", "read_frames"]
 
@@ -22,6 +23,13 @@ OPEN_OPTIONS = {
     "protocol_whitelist": "file",
 }
 """Containers of the endings that are known, whatever a file is called: others, such as playlists, open more files."""
+CONTAINERS = frozenset(
+    b"clip edts free hoov mdia meta minf moof moov mvex schi sinf stbl tapt traf trak tref udta wave wide".split()
+)
+"""Boxes of an MP4 file that hold boxes."""
+SAMPLE_COUNTS = {b"stsz": 8, b"stz2": 8, b"trun": 4}
+"""Boxes of an MP4 file that say how many samples there are, and where in them."""
+MOST_BOXES = 1_000_000
 SHARE_OF_WHOLE = 0.9
 """A video that has so much of the frames that it should have, at least, is taken for whole."""
 
@@ -110,7 +118,7 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
     """Open a video, with any error of the decoder as `UnreadableError`."""
     av = import_av()
     try:
-        check_regular(path)
+        _check_claims(path)
         with av.open(str(path), options=OPEN_OPTIONS) as container:
             if not container.streams.video:
                 raise UnreadableError("it has no video stream")
@@ -125,6 +133,41 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
         if is_trouble_of_the_machine(error):
             raise
         raise UnreadableError(error) from None
+
+
+def _check_claims(path: Path) -> None:
+    """Raise `UnreadableError` if an MP4 file claims more samples than it has bytes: FFmpeg makes a table of all."""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        claimed = sum(_claimed_samples(file, size))
+    if claimed > size:
+        raise UnreadableError(f"it claims {claimed:,} samples, but has {size:,} bytes")
+
+
+def _claimed_samples(file: BinaryIO, size: int) -> Iterator[int]:
+    """Yield the numbers of samples that the boxes of an MP4 file claim; other files have no such boxes."""
+    parts = [(0, size)]
+    for _ in range(MOST_BOXES):
+        if not parts:
+            return
+        start, end = parts.pop()
+        file.seek(start)
+        head = file.read(16)
+        length, kind, header = int.from_bytes(head[:4], "big"), head[4:8], 8
+        if length == 1:
+            length, header = int.from_bytes(head[8:], "big"), 16
+        stop = min(start + length, end) if length else end
+        if stop < start + header:
+            continue  # no box
+        parts.append((stop, end))
+        if kind == b"cmov":
+            raise UnreadableError("its header is compressed: convert it")
+        if kind in CONTAINERS:
+            parts.append((start + header + 4 * (kind == b"meta"), stop))
+        elif kind in SAMPLE_COUNTS:
+            file.seek(start + header + SAMPLE_COUNTS[kind])
+            yield int.from_bytes(file.read(4), "big")
+    raise UnreadableError(f"it has more than {MOST_BOXES:,} boxes")
 
 
 def _packets(container: Any, stream: Any) -> Iterator[Any]:

@@ -6,8 +6,10 @@ import math
 from pathlib import Path
 
 from liere.data.examples import ExampleSet
+from liere.errors import visible
 from liere.evaluation.figures import canvas
 from liere.evaluation.pictures import flat_picture
+from liere.reading import shorten
 
 __all__ = ["draw_contact_sheet"]
 
@@ -33,4 +35,5 @@ def draw_contact_sheet(data: ExampleSet, count: int, path: Path, title: str) -> 
             picture = flat_picture(images[place], axes_of_an_image)
             ax.imshow(picture.permute(1, 2, 0).numpy(), interpolation="nearest")
             ax.set(xticks=[], yticks=[])
-            ax.set_title(f"{ids[place]}: {data.facts.classes[labels[place]]}", fontsize=9, parse_math=False)
+            name = visible(shorten(data.facts.classes[labels[place]]))
+            ax.set_title(f"{ids[place]}: {name}", fontsize=9, parse_math=False)

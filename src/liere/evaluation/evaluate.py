@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 import threading
 from collections.abc import Callable, Sequence
@@ -92,6 +93,8 @@ def evaluate(
             skipped = len(split) - len(predictions.ids)
             if skipped and not split.can_skip:
                 raise RuntimeError(f"{skipped} of {len(split)} test examples were not predicted: evaluate again")
+            if not all(map(math.isfinite, predictions.losses)):
+                raise ValueError(f"{weights} gives losses that are not finite: it is damaged, or training had diverged")
             file = run.folder / "predictions" / f"{weights.stem}-test-{condition.name}.csv"
             predictions.write(file)
             record = condition.as_dict() | {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liere.files import write_atomically
-from liere.reading import DamagedError, open_regular, read_gzip
+from liere.reading import DamagedError, read_bytes, read_gzip
 
 if TYPE_CHECKING:
     from liere.training.runs import Run
@@ -25,6 +26,8 @@ COLUMNS = ("id", "label", "prediction", "loss")
 KINDS: tuple[type[int] | type[float], ...] = (int, int, int, float)
 ALLOWANCE = 16 * 2**20
 """Bytes that compressed predictions may expand to, however small the file: half a million; see `liere.reading`."""
+MOST_BYTES = 50_000_000
+"""Bytes of a file of predictions, compressed or not: two million, which take half a gigabyte while they are read."""
 ROWS_AT_ONCE = 10_000
 LARGEST = 2**53  # place or class
 LEAST_COMMON = 0.5  # of the examples of each: with fewer, a comparison would be about other data
@@ -77,11 +80,8 @@ class Predictions:
             ValueError: If it is something else.
         """
         try:
-            if path.suffix == ".gz":
-                content = read_gzip(path, ALLOWANCE)
-            else:
-                with open_regular(path) as file:
-                    content = file.read()
+            is_packed = path.suffix == ".gz"
+            content = read_gzip(path, ALLOWANCE, MOST_BYTES) if is_packed else read_bytes(path, MOST_BYTES)
             header, *rows = content.decode("ascii").splitlines()
             del content
             if header != ",".join(COLUMNS):
@@ -93,6 +93,8 @@ class Predictions:
                     column.extend(map(kind, part))
             if any(not 0 <= number < LARGEST for column in columns[:3] for number in column):
                 raise ValueError("no places or classes")  # noqa: TRY301
+            if not all(map(math.isfinite, columns[3])):
+                raise ValueError("no losses")  # noqa: TRY301
             return cls(*columns)
         except ValueError as error:
             hint = f"{error}; " if isinstance(error, DamagedError) else ""

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import torch
 
+from liere.errors import visible
 from liere.evaluation.attention_maps import cls_attention, overlay_png
 from liere.evaluation.pictures import flat_picture, png
 from liere.evaluation.report import AttentionRow, Pictures, Sample
 from liere.evaluation.summary import encoding_names
+from liere.reading import shorten
 from liere.training.images import to_float
 from liere.training.model import load_model
 from liere.training.runs import Run
@@ -20,6 +22,8 @@ SAMPLES = 4
 EXAMPLE = 0  # of the test split, whose attention is shown
 SPATIAL_CAPTION = "The Y's base points at the arrow that points {}."
 CAPTION = "Class: {}."
+MOST_SIDE = 2048
+"""Side of an image whose attention is shown: memory and time grow with the square of its tokens."""
 
 
 def make_pictures(runs: Sequence[Run], sizes: Sequence[int]) -> Pictures:
@@ -27,14 +31,15 @@ def make_pictures(runs: Sequence[Run], sizes: Sequence[int]) -> Pictures:
 
     Args:
         runs: Finished runs of one task.
-        sizes: Image sizes of the attention maps.
+        sizes: Image sizes of the attention maps; those that would take too long are left out.
     """
     config = runs[0].config.data
     data = config.load("test")
     _, images, labels = data.load(list(range(min(SAMPLES, len(data)))))
     caption = SPATIAL_CAPTION if config.name == "spatial" else CAPTION
+    names = [visible(shorten(name)) for name in data.facts.classes]
     samples = [
-        Sample(caption.format(data.facts.classes[label]), png(flat_picture(image, len(data.facts.image_size))))
+        Sample(caption.format(names[label]), png(flat_picture(image, len(data.facts.image_size))))
         for image, label in zip(images, labels.tolist(), strict=True)
     ]
     firsts: dict[str, Run] = {}
@@ -45,6 +50,7 @@ def make_pictures(runs: Sequence[Run], sizes: Sequence[int]) -> Pictures:
         for name, run in firsts.items()
         if run.config.model.pool == "cls"
         for size in dict.fromkeys(sizes)
+        if size <= MOST_SIDE
     ]
     return Pictures(samples, attention)
 

@@ -139,8 +139,9 @@ def _without_prefix(state_dict: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _depth(weights: Mapping[str, Tensor]) -> int:
-    layers = [int(found[1]) for name in weights if (found := re.match(r"transformer\.layers\.(\d+)\.", name))]
-    return 1 + max(layers, default=0)
+    """Return the number of layers: no more than there are weights, whatever the name of a weight claims."""
+    layers = [int(found[1]) for name in weights if (found := re.match(r"transformer\.layers\.(\d{1,9})\.", name))]
+    return min(1 + max(layers, default=0), max(len(weights), 1))
 
 
 def _dimensions(weights: Mapping[str, Tensor]) -> dict[str, Any]:

@@ -9,9 +9,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from liere.reading import DamagedError, check_regular, check_stored_zip
+from liere.reading import DamagedError, check_regular, check_stored_zip, memory_limit
 
 __all__ = ["load_weights"]
+
+ALLOWANCE = 256 * 2**20
+"""Bytes that the weights of a file may have, however small the file; see `liere.reading`."""
 
 
 def load_weights(path: Path) -> dict[str, Tensor]:
@@ -44,6 +47,20 @@ def load_weights(path: Path) -> dict[str, Tensor]:
             f"({type(error).__name__})"
         ) from error
     weights = content.get("state_dict", content) if isinstance(content, dict) else content
-    if not isinstance(weights, dict) or not all(isinstance(value, Tensor) for value in weights.values()):
+    if not isinstance(weights, dict) or not all(
+        isinstance(name, str) and isinstance(value, Tensor) for name, value in weights.items()
+    ):
         raise ValueError(f"{path} does not hold a state dict: save model.state_dict()")
+    _check_memory(path, weights)
     return weights
+
+
+def _check_memory(path: Path, weights: dict[str, Tensor]) -> None:
+    """Raise `DamagedError` if tensors say that they are much larger than what is in the file, number by number."""
+    limit = memory_limit(path.stat().st_size, ALLOWANCE)
+    claimed = sum(value.numel() * value.element_size() for value in weights.values())
+    if claimed > limit:
+        raise DamagedError(
+            f"{path} holds weights that claim {claimed:,} bytes, but at most {limit:,} are allowed for a file of its "
+            "size: save model.state_dict()"
+        )

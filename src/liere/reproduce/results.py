@@ -6,13 +6,13 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from liere.evaluation.conditions import Condition
-from liere.evaluation.predictions import Predictions, read_predictions
+from liere.evaluation.predictions import Predictions, common_examples, read_predictions
 from liere.evaluation.statistics import accuracy_interval, mean_interval
 from liere.reproduce.experiment import Experiment
 from liere.reproduce.measured import Measured
@@ -35,22 +35,23 @@ class Found:
     seeds: list[int] = field(default_factory=list)
 
     @cached_property
-    def ids(self) -> NDArray[np.int64]:
-        """Examples that all seeds have, in order."""
-        return reduce(np.intersect1d, [np.asarray(one.ids, dtype=np.int64) for one in self.predictions])
+    def common(self) -> list[Predictions]:
+        """Predictions of each seed for the examples that all of them have, in the same order.
+
+        Raises:
+            ValueError: If seeds have few examples in common, or different labels for one.
+        """
+        return common_examples(self.predictions)
 
     @cached_property
     def correct(self) -> NDArray[np.float64]:
         """Share of seeds that answer each example rightly."""
-        return np.mean([self._common(one, one.correct) for one in self.predictions], axis=0)
+        return _mean_correct(self.common)
 
     @cached_property
     def losses(self) -> NDArray[np.float64]:
         """Loss of each example, mean over seeds."""
-        return np.mean([self._common(one, np.asarray(one.losses)) for one in self.predictions], axis=0)
-
-    def _common(self, one: Predictions, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return values[np.isin(one.ids, self.ids)]
+        return _mean_losses(self.common)
 
     @cached_property
     def accuracy(self) -> Measured:
@@ -74,9 +75,22 @@ class Found:
 
 
 def pair(first: Found, second: Found, *, loss: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what two found for the examples that both have: right answers, or losses."""
-    ids = np.intersect1d(first.ids, second.ids)
-    return tuple((one.losses if loss else one.correct)[np.isin(one.ids, ids)] for one in (first, second))  # type: ignore[return-value]
+    """Return what two found for the examples that both have: right answers, or losses.
+
+    Raises:
+        ValueError: If they have few examples in common, or different labels for one.
+    """
+    parts = common_examples([*first.common, *second.common])
+    mean = _mean_losses if loss else _mean_correct
+    return mean(parts[: len(first.common)]), mean(parts[len(first.common) :])
+
+
+def _mean_correct(parts: Sequence[Predictions]) -> NDArray[np.float64]:
+    return np.mean([part.correct for part in parts], axis=0)
+
+
+def _mean_losses(parts: Sequence[Predictions]) -> NDArray[np.float64]:
+    return np.mean([part.losses for part in parts], axis=0)
 
 
 class Results:
@@ -145,6 +159,14 @@ class Results:
     def has_single_seeds(self) -> bool:
         """Whether anything was run with one seed alone."""
         return any(len(runs) == 1 for runs in self.runs.values())
+
+    def left_out_notes(self) -> list[str]:
+        """Return a sentence on test examples that some runs of what was found lack; none where all have the same."""
+        ids: dict[tuple[str, Condition], list[set[int]]] = {}
+        for (key, condition), found in self._found.items():
+            ids.setdefault((key.data, condition), []).extend(set(part.ids) for part in found.predictions)
+        most = max((len(set.union(*sets)) - len(set.intersection(*sets)) for sets in ids.values()), default=0)
+        return [f"Test examples that not all runs have are left out of comparisons: up to {most}."] if most else []
 
     def all_runs(self) -> Sequence[Run]:
         """Return every run, as often as the table has it."""

@@ -107,7 +107,7 @@ class ModelConfig(Section):
     def _options_are_finite(self) -> ModelConfig:
         for name, value in self.options.items():
             if not _is_finite(value):
-                raise ValueError(f"model.options.{name} must be finite, got {shorten(repr(value))}")
+                raise ValueError(f"model.options.{shorten(name)} must be finite, got {shorten(repr(value))}")
         return self
 
     def unsupported_fields(self) -> dict[str, str]:

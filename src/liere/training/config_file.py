@@ -17,11 +17,20 @@ from pydantic import ValidationError  # isort: skip
 __all__ = ["explain", "load_yaml", "parse_config", "read_config"]
 
 
-MAX_BYTES = 1_000_000  # of a configuration; real ones have a few thousand
+MAX_BYTES = 100_000  # of a configuration; real ones have a few thousand, and parsing takes 10 s per million
+MOST_DIGITS = 300  # of an integer: more are beyond floats, and those with colons take time that grows with the square
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     """Take 1e-3 for a number, as everybody else does, and nothing twice: aliases of aliases grow without bounds."""
+
+    def construct_yaml_int(self, node: Any) -> int:
+        """Return an integer, which must not be too long to be shown."""
+        if len(str(node.value)) > MOST_DIGITS:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"an integer has {len(node.value):,} digits, more than {MOST_DIGITS}", node.start_mark
+            )
+        return int(super().construct_yaml_int(node))
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Return the next node, which must not refer to another one."""
@@ -43,6 +52,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
         return super().construct_mapping(node, deep)
 
 
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
 )
@@ -95,7 +105,7 @@ def read_config(path: Path) -> dict[str, Any]:
         )
     for name in (key for part in (content, *content.values()) if isinstance(part, dict) for key in part):
         if not isinstance(name, str):
-            raise ValueError(f"{path}: unknown field {name!r}: names are words")  # noqa: TRY004
+            raise ValueError(f"{path}: unknown field {shorten(repr(name))}: names are words")  # noqa: TRY004
     return content
 
 
@@ -150,7 +160,7 @@ def explain(error: ValidationError) -> str:
         siblings = known if path[:-1] else RunConfig.model_fields
         prefix = "".join(f"{part}." for part in path[:-1])
         names = [name.removeprefix(prefix) for name in siblings if name.startswith(prefix)]
-        return f"unknown field {'.'.join(path)}: {suggest(path[-1], names)}"
+        return f"unknown field {shorten('.'.join(path))}: {suggest(path[-1], names)}"
     while len(path) > 1 and ".".join(path) not in known:
         path.pop()  # inside a field: one of several types, or an entry
     expected = first["msg"].removeprefix("Input should be ")

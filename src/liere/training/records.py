@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from liere.evaluation.conditions import Condition
-from liere.reading import DamagedError, open_regular, read_json, shorten, warn_once
+from liere.reading import JSON_BYTES, DamagedError, read_bytes, read_json, shorten, warn_once
 from liere.training.fields import Count, CountOrZero, Real, Switch
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError  # isort: skip
@@ -20,11 +20,15 @@ WHOLE_COLUMNS = ("step", "examples")
 MOST_DIGITS = 15
 LARGEST = 10**MOST_DIGITS
 """Numbers of steps, examples and parameters are below that."""
+RESULT_BYTES = 100_000  # real ones have two thousand; pydantic keeps a thousand bytes for each field that is wrong
+MOST_EVALUATIONS = 10_000
+METRICS_BYTES = 40_000_000
+"""Bytes of a log: a line has some 60 of them and takes ten times as much memory."""
 
 Number = Annotated[Count, Field(lt=LARGEST)]
 NumberOrZero = Annotated[CountOrZero, Field(lt=LARGEST)]
 Accuracy = Annotated[Real, Field(ge=0, le=1)]
-Seconds = Annotated[Real, Field(ge=0, allow_inf_nan=False)]
+Seconds = Annotated[Real, Field(ge=0, lt=LARGEST, allow_inf_nan=False)]
 Word = Annotated[str, Field(strict=True)]
 
 
@@ -90,7 +94,7 @@ def read_result(path: Path) -> dict[str, Any]:
         FileNotFoundError: If there is no such file.
         DamagedError: If it holds something else.
     """
-    content: dict[str, Any] = _read_checked(path, _Result.model_validate)
+    content: dict[str, Any] = _read_checked(path, _Result.model_validate, RESULT_BYTES)
     return content
 
 
@@ -101,7 +105,7 @@ def read_evaluations(path: Path) -> list[dict[str, Any]]:
         FileNotFoundError: If there is no such file.
         DamagedError: If it holds something else.
     """
-    content: list[dict[str, Any]] = _read_checked(path, _EVALUATIONS.validate_python)
+    content: list[dict[str, Any]] = _read_checked(path, _EVALUATIONS.validate_python, JSON_BYTES)
     found = set()
     for record in content:
         key = (record["weights"], Condition.of(record))
@@ -117,8 +121,7 @@ def read_metrics(path: Path) -> list[dict[str, str]]:
     A log is never a reason to stop: where it is something else altogether, that is said, and there are no lines.
     """
     try:
-        with open_regular(path) as file:
-            content = file.read()
+        content = read_bytes(path, METRICS_BYTES)
     except FileNotFoundError:
         return []
     except DamagedError as error:
@@ -144,9 +147,11 @@ def read_metrics(path: Path) -> list[dict[str, str]]:
     return rows
 
 
-def _read_checked(path: Path, check: Callable[[Any], object]) -> Any:
-    """Return what a JSON file holds, as it stands there, once a check of pydantic has passed."""
-    content = read_json(path)
+def _read_checked(path: Path, check: Callable[[Any], object], most: int) -> Any:
+    """Return what a JSON file of so many bytes at most holds, as it stands there, once a check of pydantic passed."""
+    content = read_json(path, most)
+    if isinstance(content, list) and len(content) > MOST_EVALUATIONS:  # all errors of a list are kept
+        raise DamagedError(f"{path} is damaged (it has {len(content):,} records, more than {MOST_EVALUATIONS:,})")
     try:
         check(content)
     except ValidationError as error:

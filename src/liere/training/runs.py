@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from liere.files import prepare_folder, write_atomically
-from liere.reading import DamagedError
+from liere.reading import DamagedError, shorten
 from liere.training.config import RunConfig
 from liere.training.config_file import parse_config, read_config
 from liere.training.records import read_evaluations, read_metrics, read_result
@@ -121,11 +121,18 @@ class Run:
         Raises:
             ValueError: If the record names a file outside the run, or something that is not a file.
         """
-        path = (self.folder / str(record.get("predictions"))).resolve()
-        if not path.is_relative_to(self.folder.resolve() / "predictions") or (path.exists() and not path.is_file()):
+        name = str(record.get("predictions"))
+        try:
+            path = (self.folder / name).resolve()
+            is_fit = path.is_relative_to(self.folder.resolve() / "predictions") and (
+                path.is_file() or not path.exists()
+            )
+        except (OSError, ValueError):  # of a name that no file can have
+            is_fit = False
+        if not is_fit:
             raise ValueError(
-                f"{self.evaluation_file} names {record.get('predictions')!r}, which is no file of predictions in the "
-                "run: delete it, and evaluate again"
+                f"{self.evaluation_file} names {shorten(name)!r}, which is no file of predictions in the run: delete "
+                "it, and evaluate again"
             )
         return path
 
@@ -149,8 +156,10 @@ class Run:
             patience: Seconds to wait for another process.
 
         Raises:
-            ValueError: If one is at it.
+            ValueError: If one is at it, or the lock leads to another file, which old versions of filelock would empty.
         """
+        if (self.folder / ".lock").is_symlink():
+            raise ValueError(f"{self.folder / '.lock'} is a link: delete it")
         lock = _file_lock(self.folder / ".lock")
         try:
             lock.acquire(timeout=patience)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+from liere.errors import visible
 from liere.evaluation.report.figures import draw_attention, draw_curves, draw_overview, draw_resolution
 from liere.evaluation.report.markdown import file_name, render_markdown
 from liere.evaluation.report.page import render_page
@@ -15,6 +17,8 @@ from liere.files import write_atomically
 __all__ = ["FORMAT", "AttentionRow", "Pictures", "Sample", "write_report"]
 
 FORMAT = "liere-comparison-1"
+CONTROL = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]")
+"""Codes that a terminal obeys, or that turn letters around; titles and facts of runs may hold them."""
 
 
 def write_report(comparison: dict[str, Any], pictures: Pictures, folder: Path, name: str = "report") -> Path:
@@ -54,5 +58,5 @@ def write_report(comparison: dict[str, Any], pictures: Pictures, folder: Path, n
     for file, image in images.items():
         write_atomically(folder / name / file, image)
     for file, text in texts.items():
-        write_atomically(folder / file, text)
+        write_atomically(folder / file, CONTROL.sub(lambda found: visible(found[0]), text))
     return folder / f"{name}.html"
