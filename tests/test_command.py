@@ -31,7 +31,7 @@ def catches(pid: int, number: int) -> bool:
     return bool(mask >> (number - 1) & 1)
 
 
-def wait_until(condition, seconds: float = 20) -> None:
+def wait_until(condition, seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it took too long"
@@ -87,13 +87,25 @@ def test_processes_of_a_run_end_with_the_one_that_started_them(rank, ends):
     parent.communicate()
     try:
         if ends:
-            wait_until(lambda: not is_running(child), seconds=10)
+            wait_until(lambda: not is_running(child), seconds=60)
         else:
             time.sleep(2)
             assert is_running(child)
     finally:
         if is_running(child):
             os.kill(child, signal.SIGKILL)
+
+
+def test_a_process_that_starts_when_the_one_that_started_it_is_gone_ends_at_once():
+    with subprocess.Popen([sys.executable, "-c", ""]) as launcher:
+        pass
+    code = "from liere_command.processes import end_with_first_process as end; end(); print('lives')"
+    for pid, lives in [(launcher.pid, False), (os.getppid(), True), ("no number", True)]:
+        environment = os.environ | {"LOCAL_RANK": "1", "LIERE_LAUNCHER": str(pid)}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout) == ((0, "lives\n") if lives else (1, ""))
 
 
 def is_running(pid: int) -> bool:
