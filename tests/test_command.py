@@ -38,13 +38,13 @@ def wait_until(condition, seconds: float = 120) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("delay", [0, 0.1])
 def test_a_signal_while_torch_is_imported_is_told_in_a_line(number, delay):
     process = subprocess.Popen(
         [sys.executable, "-m", "liere_command", "train", "--config", "none.yaml"], stderr=subprocess.PIPE, text=True
     )
-    wait_until(lambda: catches(process.pid, signal.SIGTERM))
+    wait_until(lambda: catches(process.pid, signal.SIGHUP))  # the last one to be caught
     time.sleep(delay)
     process.send_signal(number)
     _, error = process.communicate(timeout=60)
@@ -106,6 +106,19 @@ def test_a_process_that_starts_when_the_one_that_started_it_is_gone_ends_at_once
             [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
         )
         assert (done.returncode, done.stdout) == ((0, "lives\n") if lives else (1, ""))
+
+
+def test_signals_wait_for_what_must_not_be_left_halfway():
+    code = (
+        "import os, signal; from liere_command import signals\n"
+        "signals.leave_on_signals()\n"
+        "with signals.hold_signals():\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    print('whole', flush=True)\n"
+        "print('left')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (128 + signal.SIGTERM, "whole\n")
 
 
 def is_running(pid: int) -> bool:

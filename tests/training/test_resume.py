@@ -25,7 +25,7 @@ from liere.training.model import build_model, load_model
 from liere.training.optimizer import learning_rate_factor
 from liere.training.progress import Progress
 from liere.training.runs import open_run
-from liere.training.survival import Saver, StoppedError, StopRequest, stop_on_signals
+from liere.training.survival import Saver, StoppedError, StopRequest, shield_new_processes, stop_on_signals
 from tests.training.tiny import CONFIG, STEPS, differences, make_run, quiet, resume, stop_after, write_config
 
 pytestmark = quiet
@@ -186,7 +186,7 @@ class TestSignals:
         resume(run)
         assert differences(uninterrupted, run) == []
 
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
     @pytest.mark.parametrize("moment", [(fit, "load_newest"), (Journal, "setup"), (Progress, "on_train_start")])
     def test_a_signal_before_the_first_step_saves_what_there_is(self, uninterrupted, run, monkeypatch, moment, number):
         place, name = moment
@@ -226,6 +226,18 @@ class TestSignals:
         monkeypatch.setattr(Classifier, "on_train_start", lambda self: seen.append(signal.getsignal(signal.SIGTERM)))
         stop_after(run, 1)
         assert [handler.__module__ for handler in seen] == ["liere.training.survival"]
+
+    def test_new_processes_begin_with_signals_kept(self):
+        masks = []
+        launcher = SimpleNamespace(
+            _call_children_scripts=lambda: masks.append(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+        )
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        shield_new_processes(SimpleNamespace(strategy=SimpleNamespace(launcher=launcher)))
+        launcher._call_children_scripts()
+        assert masks == [before | {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}]
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+        shield_new_processes(SimpleNamespace(strategy=SimpleNamespace(launcher=None)))
 
     @pytest.fixture
     def handle_sigint(self):

@@ -24,7 +24,7 @@ from liere.training.processes import end_with_first_process, is_first_process
 from liere.training.progress import Progress
 from liere.training.runs import Run
 from liere.training.stream import EvaluationBatches, ExampleOrder, TrainingBatches, make_loader
-from liere.training.survival import Saver, StoppedError, StopRequest, stop_on_signals
+from liere.training.survival import Saver, StoppedError, StopRequest, shield_new_processes, stop_on_signals
 from liere.training.trainer import make_trainer
 from liere.vit import VisionTransformer
 
@@ -45,7 +45,7 @@ def train(
         patience: Seconds to wait for another process that is training it.
 
     Raises:
-        StoppedError: If it was stopped earlier, by SIGINT or SIGTERM say. It is saved and can be resumed.
+        StoppedError: If it was stopped earlier, by Ctrl-C or SIGTERM say. It is saved and can be resumed.
         OSError: If it cannot be saved; earlier checkpoints are still there.
         ValueError: If another process is training it.
     """
@@ -125,6 +125,7 @@ def _fit(
             gradient_clip_val=config.optimizer.clip,
             reload_dataloaders_every_n_epochs=1,
         )
+        shield_new_processes(trainer)
         data = _Data(config, classifier)
         if is_first_process() and (reason := request.reason(0)):
             raise StoppedError(reason)  # before other processes are started
