@@ -121,6 +121,18 @@ def test_signals_wait_for_what_must_not_be_left_halfway():
     assert (done.returncode, done.stdout) == (128 + signal.SIGTERM, "whole\n")
 
 
+def test_lines_that_nobody_reads_do_not_end_the_program():
+    code = (
+        "import os, sys; from liere.commands.output import tell, warn\n"
+        "for stream in (1, 2):\n"
+        "    reader, writer = os.pipe(); os.dup2(writer, stream); os.close(reader); os.close(writer)\n"
+        "for _ in range(2):\n"
+        "    tell('line'); warn('line')\n"
+        "sys.exit(129)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 129
+
+
 def is_running(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
