@@ -162,6 +162,15 @@ class TestCrashed:
         resume(run)
         assert differences(uninterrupted, run) == []
 
+    def test_a_checkpoint_that_is_a_folder_is_not_in_the_way(self, uninterrupted, run):
+        stop_after(run, 7)
+        (run.checkpoints / "last.ckpt").unlink()
+        (run.checkpoints / "last.ckpt").mkdir()
+        lines: list[str] = []
+        resume(run, say=lines.append)
+        assert lines[1] == f"run: going on after step 6 of {STEPS}"
+        assert differences(uninterrupted, run) == []
+        assert (run.checkpoints / "refused-last.ckpt").is_dir()
 
 class TestSignals:
     @pytest.mark.parametrize("part", [1, 2])

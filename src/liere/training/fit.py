@@ -20,6 +20,7 @@ from liere.training.config import RunConfig
 from liere.training.journal import Journal
 from liere.training.lightning_import import import_lightning
 from liere.training.model import build_model, count_parameters, load_model
+from liere.training.optimizer import kept_shapes, make_optimizer
 from liere.training.processes import end_with_first_process, is_first_process
 from liere.training.progress import Progress
 from liere.training.runs import Run
@@ -64,7 +65,12 @@ def train(
             unfinished.unlink()  # of a process that was killed while it wrote
         model = build_model(config)
         checkpoint, refused = load_newest(
-            run.checkpoints, config.fingerprint, config.training.steps, like=model.state_dict()
+            run.checkpoints,
+            config.fingerprint,
+            config.training.steps,
+            like=model.state_dict(),
+            kept=kept_shapes(make_optimizer(model, config.optimizer)),
+            set_aside=is_first,
         )
         for line in refused:
             say(f"warning: {line}")
@@ -110,7 +116,7 @@ def _fit(
 
     classifier = Classifier(model, config, first_step=step)
     journal = Journal(run, checkpoint.journal if checkpoint else None, step, clock)
-    if step < training.steps and not journal.reached_target:
+    if step < training.steps and not (journal.reached_target and training.stop_at_accuracy is not None):
         trainer = make_trainer(
             config,
             callbacks=[
