@@ -172,6 +172,20 @@ class TestCrashed:
         assert differences(uninterrupted, run) == []
         assert (run.checkpoints / "refused-last.ckpt").is_dir()
 
+    def test_a_full_disk_is_told_once_when_tensorboard_finds_it(self, run, monkeypatch, capfd):
+        events, opened = "tensorboard.compat.tensorflow_stub.io.gfile.LocalFileSystem._write", []
+
+        def full(*arguments):
+            opened.append(None)
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(events, full)
+        with pytest.raises(OSError, match=r"No space left on device"):
+            train(run, say=print)
+        assert opened
+        assert "Traceback" not in capfd.readouterr().err
+
+
 class TestSignals:
     @pytest.mark.parametrize("part", [1, 2])
     def test_the_first_sigterm_saves_and_stops(self, uninterrupted, run, monkeypatch, part):

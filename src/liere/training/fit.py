@@ -17,7 +17,7 @@ from liere.machine import machine, versions
 from liere.training.checkpoints import Checkpoint, load_newest, save_weights
 from liere.training.classifier import Classifier
 from liere.training.config import RunConfig
-from liere.training.journal import Journal
+from liere.training.journal import Journal, quiet_events
 from liere.training.lightning_import import import_lightning
 from liere.training.model import build_model, count_parameters, load_model
 from liere.training.optimizer import kept_shapes, make_optimizer
@@ -135,7 +135,8 @@ def _fit(
         data = _Data(config, classifier)
         if is_first_process() and (reason := request.reason(0)):
             raise StoppedError(reason)  # before other processes are started
-        trainer.fit(classifier, datamodule=data)
+        with quiet_events():
+            trainer.fit(classifier, datamodule=data)
         step = classifier.step
     return _finish(run, model, journal, step=step, seconds=clock())
 
