@@ -172,6 +172,12 @@ class TestCrashed:
         assert differences(uninterrupted, run) == []
         assert (run.checkpoints / "refused-last.ckpt").is_dir()
 
+    def test_a_run_without_a_folder_for_checkpoints_begins_again(self, uninterrupted, run):
+        stop_after(run, 1)
+        shutil.rmtree(run.checkpoints)
+        resume(run)
+        assert differences(uninterrupted, run) == []
+
     def test_a_full_disk_is_told_once_when_tensorboard_finds_it(self, run, monkeypatch, capfd):
         events, opened = "tensorboard.compat.tensorflow_stub.io.gfile.LocalFileSystem._write", []
 

@@ -125,7 +125,7 @@ def _train(run: Run, args: argparse.Namespace) -> int:
 
 
 def _how_to_go_on(run: Run) -> str:
-    if any(run.checkpoints.glob("*.ckpt")):
+    if any(run.checkpoints.glob("*.ckpt")) or run.best_weights.exists():
         return f"; resume with: liere train --resume {run.folder}"
     return " before its first checkpoint: nothing to save, run the same command again"
 

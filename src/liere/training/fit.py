@@ -23,7 +23,7 @@ from liere.training.model import build_model, count_parameters, load_model
 from liere.training.optimizer import kept_shapes, make_optimizer
 from liere.training.processes import end_with_first_process, is_first_process
 from liere.training.progress import Progress
-from liere.training.runs import Run
+from liere.training.runs import Run, remove_killed_starts
 from liere.training.stream import EvaluationBatches, ExampleOrder, TrainingBatches, make_loader
 from liere.training.survival import Saver, StoppedError, StopRequest, shield_new_processes, stop_on_signals
 from liere.training.trainer import make_trainer
@@ -61,8 +61,10 @@ def train(
         if damage := run.damage():
             say(f"warning: {damage}: the run does not count as finished")
         config = run.config
-        for unfinished in run.folder.rglob(".*.tmp"):
-            unfinished.unlink()  # of a process that was killed while it wrote
+        if is_first:
+            run.remove_unfinished()
+            remove_killed_starts(run.folder)
+            run.checkpoints.mkdir(exist_ok=True)
         model = build_model(config)
         checkpoint, refused = load_newest(
             run.checkpoints,
