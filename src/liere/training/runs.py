@@ -72,14 +72,18 @@ class Run:
         return self.result_file.exists() and self.damage() is None
 
     def damage(self) -> str | None:
-        """Return what is wrong with the result; None if nothing is, or it is not there yet."""
+        """Return what is wrong with the result; None if nothing is, or it is not there yet.
+
+        Weights that are gone are wrong where a checkpoint is left to make them from.
+        """
         try:
             read_result(self.result_file)
         except DamagedError as error:
             return str(error)
         except FileNotFoundError:
-            pass
-        return None
+            return None
+        is_lost = not self.final_weights.exists() and any(self.checkpoints.glob("*.ckpt"))
+        return f"{self.final_weights} is missing" if is_lost else None
 
     def source(self) -> Run | None:
         """Return the run that this one starts from, if any: `training.start_from` is a path, or a run beside this one.
