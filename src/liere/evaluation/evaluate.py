@@ -93,7 +93,6 @@ def evaluate(
             if skipped and not split.can_skip:
                 raise RuntimeError(f"{skipped} of {len(split)} test examples were not predicted: evaluate again")
             file = run.folder / "predictions" / f"{weights.stem}-test-{condition.name}.csv"
-            predictions.write(file)
             record = condition.as_dict() | {
                 "examples": len(predictions.ids),
                 "asked": examples,
@@ -105,6 +104,8 @@ def evaluate(
             }
             records.append(record)
             with run.lock(LOCK_PATIENCE):  # another process may evaluate the same run
+                run.remove_unfinished()
+                predictions.write(file)
                 merged = _merged(run.evaluations(), [record])
                 write_atomically(run.evaluation_file, json.dumps(merged, indent=1) + "\n")
             say(f"{run.folder.name}: {_sentence(record)}")
