@@ -4,7 +4,8 @@ import json
 import os
 import shutil
 import signal
-import time
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,10 @@ import filelock
 import numpy as np
 
 from liere.cli import main
-from liere.training import fit
+from liere.training import fit, runs
 from liere.training.runs import create_run, open_run
 from liere.training.survival import StoppedError
-from tests.training.tiny import STEPS, make_run, quiet, write_config
+from tests.training.tiny import STEPS, make_run, quiet, stop_after, write_config
 
 pytestmark = quiet
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -383,6 +384,17 @@ class TestGoodRuns:
         assert main(["train", "--resume", str(tmp_path / "run")]) == 128 + signal.SIGTERM
         assert "stopped by SIGTERM; resume with: liere train --resume" in capsys.readouterr().out
 
+    def test_what_is_said_after_a_signal_can_be_done(self, config, tmp_path, capsys, monkeypatch):
+        monkeypatch.setattr(fit, "train", lambda run, **_: (_ for _ in ()).throw(StoppedError("by SIGTERM")))
+        command = ["train", "--config", str(config), "--out", str(tmp_path / "run")]
+        assert main(command) == 0
+        (tmp_path / "run" / "checkpoints" / ".new-last.ckpt.1.tmp").touch()  # the first one was being written
+        assert main(command) == 0
+        assert "run the same command again" in capsys.readouterr().out
+        (tmp_path / "run" / "best.safetensors").touch()  # the first one was about to be
+        assert main(["train", "--resume", str(tmp_path / "run")]) == 0
+        assert "resume with: liere train --resume" in capsys.readouterr().out
+
     @pytest.mark.parametrize("kept", ["result.json", "final.safetensors", "checkpoints/new-last.ckpt"])
     def test_a_start_is_only_repeated_where_nothing_was_saved(self, tmp_path, kept):
         run = make_run(tmp_path / "run")
@@ -409,27 +421,62 @@ class TestGoodRuns:
         assert [path.name for path in tmp_path.iterdir()] == ["one"]
 
     def test_what_killed_starts_have_left_is_removed_and_nothing_else(self, tmp_path):
-        def leave(name: str, *content: str, age: float = 0) -> None:
+        with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+            dead, alive = ended.pid, os.getpid()
+
+        def leave(name: str, *content: str) -> str:
             for part in content:
                 (tmp_path / name / part).mkdir(parents=True)
-            os.utime(tmp_path / name, (time.time() - age,) * 2)
+            return name
 
-        leave(".run.dead", "new")
-        (tmp_path / ".run.dead" / ".lock").touch()
-        leave(".run.old", "new/checkpoints", age=3600)  # of a version without locks, or killed before it had one
-        leave(".run.young", "new")
-        leave(".run.alive", "new")
-        leave(".run.mine", "new", "mine", age=3600)
-        (tmp_path / ".run.file").touch()
-        with filelock.FileLock(tmp_path / ".run.alive" / ".lock"):
-            make_run(tmp_path / "run")
-        assert {path.name for path in tmp_path.iterdir()} == {
-            "run",
-            ".run.young",
-            ".run.alive",
-            ".run.mine",
-            ".run.file",
+        leave(f".run.{alive}-11111111", "new")
+        (tmp_path / f".run.{alive}-11111111" / ".lock").touch()  # killed; another process has its number now
+        leave(f".run.{dead}-22222222", "new/checkpoints")  # killed before it had a lock
+        kept = {
+            leave(f".run.{alive}-33333333", "new"),  # has no lock yet
+            leave(f".run.{dead}-44444444", "new"),
+            leave(f".run.{dead}-55555555", "new", "mine"),
+            leave(".run.backup-1", "new"),
+            leave(".run.mine", "new"),
         }
+        (tmp_path / f".run.{dead}-file_of_").touch()
+        with filelock.FileLock(tmp_path / f".run.{dead}-44444444" / ".lock"):
+            make_run(tmp_path / "run")
+        assert {path.name for path in tmp_path.iterdir()} == {"run", *kept, f".run.{dead}-file_of_"}
+
+    def test_what_a_start_left_that_was_killed_after_the_folder_was_there_is_removed(self, tmp_path):
+        run = make_run(tmp_path / "run")
+        for number, again in enumerate((lambda: create_run(run.folder, run.config), lambda: stop_after(run, 1))):
+            left = tmp_path / f".run.{os.getpid()}-1234567{number}"
+            left.mkdir()
+            (left / ".lock").touch()
+            again()
+            assert not left.exists()
+
+    def test_a_start_that_is_overtaken_by_another_goes_on_with_its_folder(self, tmp_path, monkeypatch):
+        config, write = make_run(tmp_path / "other").config, runs.write_atomically
+
+        def overtaken(path, content):
+            monkeypatch.setattr(runs, "write_atomically", write)
+            make_run(tmp_path / "run")
+            write(path, content)
+
+        monkeypatch.setattr(runs, "write_atomically", overtaken)
+        assert create_run(tmp_path / "run", config).config == config
+        assert {path.name for path in tmp_path.iterdir()} == {"run", "other"}
+
+    def test_a_signal_while_the_folder_is_made_leaves_nothing_beside_it(self, tmp_path):
+        code = (
+            "import os, signal, sys; from pathlib import Path\n"
+            "from liere_command.signals import leave_on_signals\n"
+            "from liere.training import runs; from liere.training.config import RunConfig\n"
+            "leave_on_signals(); replace = os.replace\n"
+            "os.replace = lambda *names: (os.kill(os.getpid(), signal.SIGTERM), replace(*names))\n"
+            "runs.create_run(Path(sys.argv[1]), RunConfig())\n"
+        )
+        done = subprocess.run([sys.executable, "-c", code, tmp_path / "run"], check=False)
+        assert done.returncode == 128 + signal.SIGTERM
+        assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 def test_help_names_the_fields(capsys):

@@ -31,20 +31,20 @@ def catches(pid: int, number: int) -> bool:
     return bool(mask >> (number - 1) & 1)
 
 
-def wait_until(condition, seconds: float = 20) -> None:
+def wait_until(condition, seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it took too long"
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("delay", [0, 0.1])
 def test_a_signal_while_torch_is_imported_is_told_in_a_line(number, delay):
     process = subprocess.Popen(
         [sys.executable, "-m", "liere_command", "train", "--config", "none.yaml"], stderr=subprocess.PIPE, text=True
     )
-    wait_until(lambda: catches(process.pid, signal.SIGTERM))
+    wait_until(lambda: catches(process.pid, signal.SIGHUP))  # the last one to be caught
     time.sleep(delay)
     process.send_signal(number)
     _, error = process.communicate(timeout=60)
@@ -87,13 +87,50 @@ def test_processes_of_a_run_end_with_the_one_that_started_them(rank, ends):
     parent.communicate()
     try:
         if ends:
-            wait_until(lambda: not is_running(child), seconds=10)
+            wait_until(lambda: not is_running(child), seconds=60)
         else:
             time.sleep(2)
             assert is_running(child)
     finally:
         if is_running(child):
             os.kill(child, signal.SIGKILL)
+
+
+def test_a_process_that_starts_when_the_one_that_started_it_is_gone_ends_at_once():
+    with subprocess.Popen([sys.executable, "-c", ""]) as launcher:
+        pass
+    code = "from liere_command.processes import end_with_first_process as end; end(); print('lives')"
+    for pid, lives in [(launcher.pid, False), (os.getppid(), True), ("no number", True)]:
+        environment = os.environ | {"LOCAL_RANK": "1", "LIERE_LAUNCHER": str(pid)}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout) == ((0, "lives\n") if lives else (1, ""))
+
+
+def test_signals_wait_for_what_must_not_be_left_halfway():
+    code = (
+        "import os, signal; from liere_command import signals\n"
+        "signals.leave_on_signals()\n"
+        "with signals.hold_signals():\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    print('whole', flush=True)\n"
+        "print('left')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (128 + signal.SIGTERM, "whole\n")
+
+
+def test_lines_that_nobody_reads_do_not_end_the_program():
+    code = (
+        "import os, sys; from liere.commands.output import tell, warn\n"
+        "for stream in (1, 2):\n"
+        "    reader, writer = os.pipe(); os.dup2(writer, stream); os.close(reader); os.close(writer)\n"
+        "for _ in range(2):\n"
+        "    tell('line'); warn('line')\n"
+        "sys.exit(129)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 129
 
 
 def is_running(pid: int) -> bool:

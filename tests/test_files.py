@@ -60,6 +60,16 @@ def test_a_failure_at_any_moment_leaves_the_old_file_and_nothing_else(tmp_path, 
     assert list(tmp_path.iterdir()) == [file]
 
 
+def test_what_was_wrong_first_is_told_where_nothing_can_be_removed_either(tmp_path, monkeypatch):
+    def fail(*_, **options):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(os, "replace", fail)
+    monkeypatch.setattr(os, "unlink", fail)
+    with pytest.raises(OSError, match=r"file could not be written \(Read-only file system\): free some space"):
+        write_atomically(tmp_path / "file", "new")
+
+
 def test_the_new_content_is_on_the_disk_before_it_gets_its_name(tmp_path, monkeypatch):
     file, calls = tmp_path / "file", []
     fsync, replace = os.fsync, os.replace

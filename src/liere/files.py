@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import tempfile
@@ -51,7 +52,8 @@ def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
         temporary.replace(path)
         _sync_folder(path.parent)
     except BaseException as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # what was wrong first is told
+            temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise OSError(f"{path} could not be written ({error.strerror}): {_remedy(error)}") from error
         raise

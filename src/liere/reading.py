@@ -7,6 +7,7 @@ on the disk, or an allowance that every file has, however small.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -61,7 +62,13 @@ def check_regular(path: Path) -> None:
         FileNotFoundError: If there is nothing.
         DamagedError: If it is something else.
     """
-    _check_mode(path, path.stat().st_mode)
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise DamagedError(f"{path} is a link that leads to itself: move it away, and put a file there") from None
+    _check_mode(path, mode)
 
 
 def open_regular(path: Path) -> BinaryIO:

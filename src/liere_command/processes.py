@@ -6,7 +6,7 @@ import os
 import threading
 import time
 
-__all__ = ["announce_first_process", "end_with_first_process", "is_first_process"]
+__all__ = ["announce_first_process", "end_with_first_process", "is_alive", "is_first_process"]
 
 RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "SLURM_PROCID")
 LAUNCHER = "LIERE_LAUNCHER"  # environment: the process that starts the others of its node
@@ -31,10 +31,28 @@ def end_with_first_process() -> None:
     Otherwise it would wait for the others until a timeout of many minutes. Does nothing in other processes, whose
     parent may well end before them: a shell, say.
     """
-    parent = os.getppid()
-    is_further = os.environ.get("LOCAL_RANK", "0") != "0" and os.environ.get(LAUNCHER) == str(parent)
-    if is_further and all(thread.name != WATCHER for thread in threading.enumerate()):
+    launcher, parent = os.environ.get(LAUNCHER, ""), os.getppid()
+    if os.environ.get("LOCAL_RANK", "0") == "0" or not launcher.isdecimal():
+        return
+    if int(launcher) != parent:
+        if not is_alive(int(launcher)):
+            os._exit(1)  # it ended while this one was starting
+    elif all(thread.name != WATCHER for thread in threading.enumerate()):
         threading.Thread(target=_watch, args=(parent,), daemon=True, name=WATCHER).start()
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether a process has not ended; True where that cannot be told."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(pid, 0)
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[:1] != [b"Z"]  # ended, but its parent has not noticed
+    except ProcessLookupError:
+        return False
+    except OSError:  # of another user, or without /proc
+        return True
 
 
 def _watch(parent: int) -> None:

@@ -1,18 +1,20 @@
-"""What Ctrl-C and SIGTERM do while there is nothing to save: end the program at once, with one line."""
+"""What Ctrl-C, SIGTERM and SIGHUP do while there is nothing to save: end the program at once, with one line."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from liere_command.processes import is_first_process
 
-__all__ = ["SIGNALS", "leave_on_signals", "say_on_leaving", "use_default_signals"]
+__all__ = ["SIGNALS", "hold_signals", "leave_on_signals", "say_on_leaving", "use_default_signals"]
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# SIGHUP comes when a terminal is closed or a connection is lost.
+SIGNALS = (signal.SIGINT, signal.SIGTERM, *((signal.SIGHUP,) if hasattr(signal, "SIGHUP") else ()))
 
 
 def _before_its_work() -> str:
@@ -43,13 +45,32 @@ def say_on_leaving(hint: Callable[[], str]) -> None:
 
 
 def use_default_signals() -> None:
-    """Undo `leave_on_signals`: Ctrl-C raises `KeyboardInterrupt`, and SIGTERM ends the process."""
-    defaults: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    for number, default in defaults.items():
+    """Undo `leave_on_signals`: Ctrl-C raises `KeyboardInterrupt`, and the others end the process."""
+    for number in SIGNALS:
         if signal.getsignal(number) is _leave:
-            signal.signal(number, default)
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     if not is_first_process() and hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+
+@contextlib.contextmanager
+def hold_signals() -> Iterator[None]:
+    """Have signals wait for the end of what must not be left halfway."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    handlers: dict[int, Any] = {number: signal.getsignal(number) for number in SIGNALS}
+    held = {number: handler for number, handler in handlers.items() if handler not in (signal.SIG_IGN, None)}
+    for number in held:
+        signal.signal(number, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in held.items():
+            signal.signal(number, handler)
+        for number in came:
+            os.kill(os.getpid(), number)
 
 
 def _leave(number: int, frame: Any) -> None:

@@ -44,3 +44,14 @@ def test_a_job_notices_that_its_parent_was_killed(tmp_path):
     os.kill(process.pid, signal.SIGKILL)  # not waited for: even a zombie is gone
     wait_for(tmp_path / "parent is gone")
     process.wait()
+
+
+def test_an_evaluation_ends_with_its_parent():
+    code = (
+        "import multiprocessing, threading, time; from liere.comparison.plan import _end_with\n"
+        "parent, alive = multiprocessing.Pipe(duplex=False)\n"
+        "threading.Thread(target=_end_with, args=(parent,), daemon=True).start()\n"
+        "time.sleep(0.5); print('lives', flush=True); alive.close(); time.sleep(100)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=90)
+    assert (done.returncode, done.stdout) == (1, "lives\n")

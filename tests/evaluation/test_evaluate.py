@@ -169,11 +169,19 @@ def test_nobody_else_changes_the_record_between_reading_and_writing_it(run, monk
         with pytest.raises(ValueError, match="in use by another process"), run.lock():
             pass
         locked.append(True)
-        return merge(*arguments)
 
-    monkeypatch.setattr(evaluate_module, "_merged", check)
+    def write(self, path):
+        check()
+        original(self, path)
+
+    original = Predictions.write
+    monkeypatch.setattr(Predictions, "write", write)  # otherwise the file could be one process's, the record another's
+    monkeypatch.setattr(evaluate_module, "_merged", lambda *arguments: check() or merge(*arguments))
+    left = run.folder / ".evaluation.json.1.tmp"
+    left.touch()  # of a process that was killed
     evaluate(run, [36], examples=5, say=print)
-    assert locked == [True]
+    assert locked == [True, True]
+    assert not left.exists()
     with run.lock():
         pass
 

@@ -22,6 +22,9 @@ from liere.training.checkpoints import (
     save_weights,
 )
 
+SHAPES = [torch.Size([30, 40]), torch.Size([30])]
+KEPT = [{"step": torch.Size(), "exp_avg": shape, "exp_avg_sq": shape} for shape in SHAPES]
+
 
 def make_checkpoint(step: int, fingerprint: str = "this run") -> Checkpoint:
     model = torch.nn.Linear(40, 30)
@@ -30,8 +33,43 @@ def make_checkpoint(step: int, fingerprint: str = "this run") -> Checkpoint:
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
     model(torch.ones(2, 40)).sum().backward()
     optimizer.step()
-    journal = {"losses": [1.25, 3], "best": {"step": 2, "accuracy": 0.5, "loss": 1.0}, "reached_target": False}
+    for state in optimizer.state.values():
+        state["step"].fill_(step)
+    journal = {"losses": [1.25, 3], "best": {"step": 1, "accuracy": 0.5, "loss": 1.0}, "reached_target": False}
     return Checkpoint(fingerprint, step, 1.5 * step, model.state_dict(), optimizer.state_dict(), journal)
+
+
+CHANGES = [
+    {"exp_avg": torch.ones(30)},  # of the other parameter
+    {"exp_avg": torch.ones(30, 40).long()},
+    {"exp_avg": None},
+    {"exp_avg": 0.5},
+    {"step": torch.tensor(math.nan)},
+    {"more": torch.ones(())},
+    {"number": 2},
+    {"number": "0"},
+]
+BESTS = [
+    {"step": "2"},
+    {"step": 0},
+    {"step": 3},
+    {"accuracy": None},
+    {"accuracy": 1.5},
+    {"accuracy": math.nan},
+    {"loss": []},
+]
+
+
+def changed_optimizer(number=0, **change) -> dict:
+    """Return the optimizer's state after two steps, with another entry, None for none, or of another parameter."""
+    optimizer = make_checkpoint(2).optimizer
+    state = {name: value for name, value in (optimizer["state"].pop(0) | change).items() if value is not None}
+    return optimizer | {"state": optimizer["state"] | {number: state}}
+
+
+def changed_best(**change) -> dict:
+    journal = make_checkpoint(2).journal
+    return journal | {"best": journal["best"] | change}
 
 
 def contents(checkpoint: Checkpoint) -> list:
@@ -186,23 +224,29 @@ class TestDamaged:
         ("field", "value"),
         [
             *(("step", step) for step in (-5, 0, 5000, 2.0, True, "2", None)),
-            *(("seconds", seconds) for seconds in (-1.0, math.nan, math.inf, None)),
+            ("step", 3),  # the optimizer has counted 2
+            *(("seconds", seconds) for seconds in (-1.0, math.nan, math.inf, 10**400, None)),
             *(("optimizer", content) for content in ({}, {"state": {}, "param_groups": []}, {"state": {0: {}}}, None)),
             *(("state_dict", content) for content in (None, {"weight": 1.0}, [])),
             *(("state_dict", content) for content in ({}, {"weight": torch.ones(30, 41), "bias": torch.ones(30)})),
-            ("optimizer", {"state": {0: {"exp_avg": torch.ones(7)}}, "param_groups": []}),
+            ("state_dict", {"weight": torch.ones(30, 40, dtype=torch.int64), "bias": torch.ones(30)}),
+            ("state_dict", {"weight": torch.ones(30, 40).to_sparse(), "bias": torch.ones(30)}),
             ("optimizer", {"state": [1], "param_groups": []}),
+            *(("optimizer", changed_optimizer(**change)) for change in CHANGES),
             *(("journal", content) for content in (None, {}, {"losses": [1.0, 2]})),
             ("journal", {"losses": "many", "best": None, "reached_target": False}),
+            ("journal", {"losses": [1.0, -1], "best": None, "reached_target": False}),
             ("journal", {"losses": [1.0, 2], "best": 3, "reached_target": False}),
+            *(("journal", changed_best(**change)) for change in BESTS),
         ],
     )
     def test_a_state_that_cannot_be_is_refused(self, folder, field, value):
         torch.save({"format": FORMAT} | vars(make_checkpoint(2)) | {field: value}, folder / "last.ckpt")
-        found, (line,) = load_newest(folder, "this run", 100, like=make_checkpoint(1).state_dict)
+        found, (line,) = load_newest(folder, "this run", 100, like=make_checkpoint(1).state_dict, kept=KEPT)
         assert found is not None
         assert found.step == 1
-        assert line.endswith(f"last.ckpt is damaged (its {field} cannot be): it is not used")
+        wrong = "optimizer" if (field, value) == ("step", 3) else field
+        assert line.endswith(f"last.ckpt is damaged (its {wrong} cannot be): it is not used")
 
     def test_a_checkpoint_of_another_run_is_refused(self, folder):
         save_checkpoint(make_checkpoint(9, "another run"), folder)
@@ -212,6 +256,51 @@ class TestDamaged:
             (folder / f"{one}.ckpt").replace(folder / f"{other}.ckpt")
         self.refuse(folder, "belongs to a run with another configuration")
         assert load_checkpoint(folder / "last.ckpt").step == 9
+
+    def test_the_one_with_the_most_steps_is_used_whatever_its_name(self, folder):
+        for one, other in [("last", "x"), ("previous", "last"), ("x", "previous")]:
+            (folder / f"{one}.ckpt").replace(folder / f"{other}.ckpt")
+        found, refused = load_newest(folder, "this run")
+        assert (found.step, refused) == (2, [])
+
+    def test_trouble_with_an_older_one_does_not_matter(self, folder, monkeypatch):
+        load = checkpoints.load_checkpoint
+
+        def fail(path, *arguments):
+            if path.name == "previous.ckpt":
+                raise OSError(errno.EIO, "disk")
+            return load(path, *arguments)
+
+        monkeypatch.setattr(checkpoints, "load_checkpoint", fail)
+        assert load_newest(folder, "this run")[0].step == 2
+
+    @pytest.mark.parametrize("target", ["last.ckpt", "nothing"])
+    def test_a_link_to_itself_or_to_nothing_is_refused(self, folder, target):
+        (folder / "last.ckpt").unlink()
+        (folder / "last.ckpt").symlink_to(target)
+        self.refuse(folder, "not a checkpoint")
+
+    @pytest.mark.parametrize("kind", ["damaged", "folder", "loop"])
+    @pytest.mark.parametrize("name", ["new-last.ckpt", "last.ckpt", "previous.ckpt"])
+    def test_what_is_refused_is_set_aside_and_not_in_the_way_of_the_next_ones(self, folder, name, kind):
+        for time in range(3):
+            path = folder / name
+            path.unlink(missing_ok=True)
+            if kind == "damaged":
+                path.write_bytes(bytes(100))
+            elif kind == "folder":
+                (path / "inside").mkdir(parents=True)
+            else:
+                path.symlink_to(name)
+            found, (line,) = load_newest(folder, "this run", set_aside=True)
+            assert found.step == 2 * time + (1 if name == "last.ckpt" else 2)
+            assert str(path) in line
+            whole = {load_checkpoint(path).step for path in folder.glob("[lp]*.ckpt")}
+            save_checkpoint(make_checkpoint(2 * time + 3), folder)
+            assert max(whole) in {load_checkpoint(path).step for path in folder.glob("[lp]*.ckpt")}
+            save_checkpoint(make_checkpoint(2 * time + 4), folder)
+            assert load_newest(folder, "this run")[1] == []
+        assert len(list(folder.glob("refused-*"))) == (3 if kind == "folder" else 1)
 
     def test_all_may_be_refused(self, folder):
         for name in ("last.ckpt", "previous.ckpt"):

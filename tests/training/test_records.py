@@ -105,6 +105,24 @@ class TestResult:
         with pytest.raises(ValueError, match=r"evaluation\.json is a named pipe"):
             run.evaluations()
 
+    def test_a_link_to_itself_is_told(self, tmp_path):
+        run = make_run(tmp_path / "run")
+        for file in (run.result_file, run.evaluation_file, run.metrics):
+            file.symlink_to(file.name)
+        assert not run.is_finished
+        assert "leads to itself" in run.damage()
+        assert run.curve() == []
+        with pytest.raises(ValueError, match=r"evaluation\.json is a link that leads to itself"):
+            run.evaluations()
+
+    def test_weights_that_are_gone_are_told_where_they_can_be_made_again(self, tmp_path):
+        run = make_run(tmp_path / "run")
+        write(run.result_file, RESULT)
+        assert run.is_finished  # kept without its weights
+        (run.checkpoints / "last.ckpt").touch()
+        assert not run.is_finished
+        assert run.damage() == f"{run.final_weights} is missing"
+
 
 def test_a_lock_that_leads_to_another_file_is_refused(tmp_path):
     run = make_run(tmp_path / "run")
@@ -123,6 +141,11 @@ def test_a_run_with_a_damaged_result_and_a_damaged_log_is_finished_again(tmp_pat
     assert train(open_run(run.folder), say=lines.append)["best"] == result["best"]
     assert [line for line in lines if "result.json is damaged" in line and "does not count as finished" in line]
     assert open_run(run.folder).is_finished
+    weights = run.final_weights.read_bytes()
+    run.final_weights.unlink()
+    assert not run.is_finished
+    train(open_run(run.folder), say=print)
+    assert run.final_weights.read_bytes() == weights
     run.result_file.unlink()
     (run.checkpoints / "last.ckpt").unlink()
     (run.checkpoints / "previous.ckpt").unlink(missing_ok=True)

@@ -25,7 +25,7 @@ from liere.training.model import build_model, load_model
 from liere.training.optimizer import learning_rate_factor
 from liere.training.progress import Progress
 from liere.training.runs import open_run
-from liere.training.survival import Saver, StoppedError, StopRequest, stop_on_signals
+from liere.training.survival import Saver, StoppedError, StopRequest, shield_new_processes, stop_on_signals
 from tests.training.tiny import CONFIG, STEPS, differences, make_run, quiet, resume, stop_after, write_config
 
 pytestmark = quiet
@@ -162,6 +162,35 @@ class TestCrashed:
         resume(run)
         assert differences(uninterrupted, run) == []
 
+    def test_a_checkpoint_that_is_a_folder_is_not_in_the_way(self, uninterrupted, run):
+        stop_after(run, 7)
+        (run.checkpoints / "last.ckpt").unlink()
+        (run.checkpoints / "last.ckpt").mkdir()
+        lines: list[str] = []
+        resume(run, say=lines.append)
+        assert lines[1] == f"run: going on after step 6 of {STEPS}"
+        assert differences(uninterrupted, run) == []
+        assert (run.checkpoints / "refused-last.ckpt").is_dir()
+
+    def test_a_run_without_a_folder_for_checkpoints_begins_again(self, uninterrupted, run):
+        stop_after(run, 1)
+        shutil.rmtree(run.checkpoints)
+        resume(run)
+        assert differences(uninterrupted, run) == []
+
+    def test_a_full_disk_is_told_once_when_tensorboard_finds_it(self, run, monkeypatch, capfd):
+        events, opened = "tensorboard.compat.tensorflow_stub.io.gfile.LocalFileSystem._write", []
+
+        def full(*arguments):
+            opened.append(None)
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(events, full)
+        with pytest.raises(OSError, match=r"No space left on device"):
+            train(run, say=print)
+        assert opened
+        assert "Traceback" not in capfd.readouterr().err
+
 
 class TestSignals:
     @pytest.mark.parametrize("part", [1, 2])
@@ -186,7 +215,7 @@ class TestSignals:
         resume(run)
         assert differences(uninterrupted, run) == []
 
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
     @pytest.mark.parametrize("moment", [(fit, "load_newest"), (Journal, "setup"), (Progress, "on_train_start")])
     def test_a_signal_before_the_first_step_saves_what_there_is(self, uninterrupted, run, monkeypatch, moment, number):
         place, name = moment
@@ -226,6 +255,18 @@ class TestSignals:
         monkeypatch.setattr(Classifier, "on_train_start", lambda self: seen.append(signal.getsignal(signal.SIGTERM)))
         stop_after(run, 1)
         assert [handler.__module__ for handler in seen] == ["liere.training.survival"]
+
+    def test_new_processes_begin_with_signals_kept(self):
+        masks = []
+        launcher = SimpleNamespace(
+            _call_children_scripts=lambda: masks.append(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+        )
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        shield_new_processes(SimpleNamespace(strategy=SimpleNamespace(launcher=launcher)))
+        launcher._call_children_scripts()
+        assert masks == [before | {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}]
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+        shield_new_processes(SimpleNamespace(strategy=SimpleNamespace(launcher=None)))
 
     @pytest.fixture
     def handle_sigint(self):

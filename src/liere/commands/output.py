@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from liere.errors import visible
 
-__all__ = ["say", "show_progress", "table", "warn"]
+__all__ = ["say", "show_progress", "table", "tell", "warn"]
+
+NO_READER = {errno.EIO, errno.EPIPE}  # of a terminal that was closed, of a program that has ended
 
 
 def say(line: str = "") -> None:
@@ -16,10 +21,26 @@ def say(line: str = "") -> None:
     sys.stdout.flush()
 
 
+def tell(line: str) -> None:
+    """Write a line about what goes on to standard output, at once; where that cannot be, the work goes on without."""
+    _write(sys.stdout, line)
+
+
 def warn(line: str) -> None:
-    """Write a line to standard error, at once: one line, whatever names of files and other people's text are in it."""
-    sys.stderr.write(visible(line) + "\n")
-    sys.stderr.flush()
+    """Write a line to standard error, at once; where that cannot be, the work goes on without."""
+    _write(sys.stderr, line)
+
+
+def _write(stream: Any, line: str) -> None:
+    """Write one line, whatever names of files and other people's text are in it."""
+    try:
+        stream.write(visible(line) + "\n")
+        stream.flush()
+    except OSError as error:
+        if error.errno in NO_READER:  # what is left would be written, and fail, at the end of the program
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
 
 
 def show_progress(name: str, done: int, total: int) -> None:

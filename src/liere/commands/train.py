@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from liere.commands.arguments import positive_number
 from liere.commands.fields import add_fields, given_fields
-from liere.commands.output import say, warn
+from liere.commands.output import tell, warn
 from liere.extras import TRAINING, require
 from liere.training.processes import is_first_process
 from liere_command.signals import say_on_leaving
@@ -78,7 +78,7 @@ def _resume(args: argparse.Namespace, fields: dict[str, str]) -> int:
         raise ValueError(f"--out {args.out} goes with a new run, but --resume has its folder already: leave it out")
     run = open_run(args.resume, fields)
     if run.is_finished:
-        say(f"{run.folder} is finished: its weights are in {run.final_weights}")
+        tell(f"{run.folder} is finished: its weights are in {run.final_weights}")
         return 0
     if is_first_process():
         _check_space(run.folder, _check(run.config, run.folder))
@@ -96,9 +96,9 @@ def _check(config: RunConfig, folder: Path) -> Cost:
     config.check_validation(len(config.data.load("val", length=config.training.validation_examples)))
     cost = estimate_cost(config, build_model(config))
     examples = config.training.steps * config.training.batch_size
-    say(f"{folder.name}: {config.model.encoding}, {examples:,} examples in {config.training.steps:,} steps")
+    tell(f"{folder.name}: {config.model.encoding}, {examples:,} examples in {config.training.steps:,} steps")
     counted = " for this arithmetic; start-up, data loading and checkpoints come on top"
-    say(f"{folder.name}: {cost}{'' if cost.seconds is None else counted}")
+    tell(f"{folder.name}: {cost}{'' if cost.seconds is None else counted}")
     return cost
 
 
@@ -112,20 +112,20 @@ def _train(run: Run, args: argparse.Namespace) -> int:
         result = train(run, say=warn, request=request, patience=LOCK_PATIENCE)
     except StoppedError as stop:
         if is_first_process():
-            say(f"{run.folder.name}: stopped {stop}{_how_to_go_on(run)}")
+            tell(f"{run.folder.name}: stopped {stop}{_how_to_go_on(run)}")
         # Lightning takes another process's exit code for a crash, and would kill the first one for it.
         return 128 + request.signal if request.signal is not None and is_first_process() else 0
     if is_first_process():
-        say(
+        tell(
             f"{run.folder.name}: finished after {result['examples']:,} examples and {result['seconds']:.0f} s, "
             f"best validation accuracy {100 * result['best']['accuracy']:.1f} %"
         )
-        say(f"evaluate it with: liere eval {run.folder}")
+        tell(f"evaluate it with: liere eval {run.folder}")
     return 0
 
 
 def _how_to_go_on(run: Run) -> str:
-    if any(run.checkpoints.glob("*.ckpt")):
+    if any(run.checkpoints.glob("*.ckpt")) or run.best_weights.exists():
         return f"; resume with: liere train --resume {run.folder}"
     return " before its first checkpoint: nothing to save, run the same command again"
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -245,7 +247,14 @@ def _train_and_evaluate(planned: PlannedRun, slot: Slot) -> None:
         say(f"stopped {stop}")
         sys.exit(130)
     if untested := planned.untested(run):
+        # Training stops when its parent is gone; an evaluation has nothing to save.
+        threading.Thread(target=_end_with, args=(slot.parent,), daemon=True).start()
         evaluate(run, untested, examples=planned.examples, say=say)
+
+
+def _end_with(parent: Connection) -> None:
+    parent.poll(None)  # until the writing end is gone
+    os._exit(1)
 
 
 def check_recipe(planned: PlannedRun) -> None:

@@ -96,7 +96,6 @@ def evaluate(
             if not all(map(math.isfinite, predictions.losses)):
                 raise ValueError(f"{weights} gives losses that are not finite: it is damaged, or training had diverged")
             file = run.folder / "predictions" / f"{weights.stem}-test-{condition.name}.csv"
-            predictions.write(file)
             record = condition.as_dict() | {
                 "examples": len(predictions.ids),
                 "asked": examples,
@@ -108,6 +107,8 @@ def evaluate(
             }
             records.append(record)
             with run.lock(LOCK_PATIENCE):  # another process may evaluate the same run
+                run.remove_unfinished()
+                predictions.write(file)
                 merged = _merged(run.evaluations(), [record])
                 write_atomically(run.evaluation_file, json.dumps(merged, indent=1) + "\n")
             say(f"{run.folder.name}: {_sentence(record)}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import math
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,8 @@ __all__ = [
 
 FORMAT = "liere-checkpoint-1"
 LAST, PREVIOUS = "last.ckpt", "previous.ckpt"
+LONGEST_SECONDS = 1e12
+MOST_COUNTED = 2**24  # steps, by the optimizer: it counts in fp32
 
 
 class CheckpointError(ValueError):
@@ -75,37 +76,73 @@ def save_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
 
 
 def load_newest(
-    folder: Path, fingerprint: str, steps: int | None = None, like: dict[str, Tensor] | None = None
+    folder: Path,
+    fingerprint: str,
+    steps: int | None = None,
+    like: dict[str, Tensor] | None = None,
+    kept: list[dict[str, torch.Size]] | None = None,
+    *,
+    set_aside: bool = False,
 ) -> tuple[Checkpoint | None, list[str]]:
-    """Return the newest whole checkpoint of a run, if there is one, and what is wrong with those that are newer.
+    """Return the whole checkpoint of a run with the most steps, if there is one, and what is wrong with others.
 
     Args:
         folder: Where checkpoints are.
         fingerprint: Of the run that they have to belong to.
         steps: Steps of the whole run, which none can be beyond; None for any number.
         like: State dict of a model that it has to fit; None for any.
+        kept: What the optimizer keeps, as `liere.training.optimizer.kept_shapes` has it; None for any.
+        set_aside: Rename what is refused: where it is, it would take the place of a whole one, or be in its way.
 
     Raises:
         ForeignCheckpointError: If there are only such that are not of this run: beginning anew would overwrite them.
     """
-    refused: list[CheckpointError] = []
-    for name in (f"new-{LAST}", LAST, PREVIOUS):
-        path = folder / name
-        if path.exists():
+    newest: Checkpoint | None = None
+    refused: dict[Path, CheckpointError] = {}
+    for path in (folder / f"new-{LAST}", folder / LAST, folder / PREVIOUS):
+        if _is_there(path):
             try:
-                return load_checkpoint(path, fingerprint, steps, like), [str(error) for error in refused]
+                found = load_checkpoint(path, fingerprint, steps, like, kept)
             except CheckpointError as error:
-                refused.append(error)
-    for foreign in refused:
+                refused[path] = error
+            except OSError:
+                if newest is None:
+                    raise  # it may be the newest
+            else:
+                newest = found if newest is None or found.step > newest.step else newest
+    for foreign in refused.values() if newest is None else ():
         if isinstance(foreign, ForeignCheckpointError):
             raise ForeignCheckpointError(
                 f"{foreign}; was config.yaml changed? Put it back, or move {folder} away to begin anew"
             )
-    return None, [str(error) for error in refused]
+    for path in refused if set_aside else ():
+        _set_aside(path)
+    return newest, [str(error) for error in refused.values()]
+
+
+def _is_there(path: Path) -> bool:
+    """Return whether there is anything, a link to nothing included; trouble of the machine is not taken for nothing."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _set_aside(path: Path) -> None:
+    aside, number = path.with_name(f"refused-{path.name}"), 1
+    while aside.is_dir() or (path.is_dir() and _is_there(aside)):  # a file can replace a file, and that is all
+        number += 1
+        aside = path.with_name(f"refused-{number}-{path.name}")
+    path.replace(aside)
 
 
 def load_checkpoint(
-    path: Path, fingerprint: str | None = None, steps: int | None = None, like: dict[str, Tensor] | None = None
+    path: Path,
+    fingerprint: str | None = None,
+    steps: int | None = None,
+    like: dict[str, Tensor] | None = None,
+    kept: list[dict[str, torch.Size]] | None = None,
 ) -> Checkpoint:
     """Read a checkpoint.
 
@@ -114,6 +151,7 @@ def load_checkpoint(
         fingerprint: Of the run that it has to belong to; None for any.
         steps: Steps of the whole run, which it cannot be beyond; None for any number.
         like: State dict of a model that it has to fit; None for any.
+        kept: What the optimizer keeps, as `liere.training.optimizer.kept_shapes` has it; None for any.
 
     Raises:
         CheckpointError: If it is damaged, not a checkpoint, or of another run.
@@ -143,54 +181,80 @@ def load_checkpoint(
         raise ForeignCheckpointError(f"{path} is not a checkpoint of this version ({differing}): it is not used")
     if fingerprint is not None and content["fingerprint"] != fingerprint:
         raise ForeignCheckpointError(f"{path} belongs to a run with another configuration: it is not used")
-    for field, is_right in _checks(content, steps, like).items():
-        if not is_right:
-            raise CheckpointError(f"{path} is damaged (its {field} cannot be): it is not used")
+    if (wrong := _wrong_field(content, steps, like, kept)) is not None:
+        raise CheckpointError(f"{path} is damaged (its {wrong} cannot be): it is not used")
     return Checkpoint(**content)
 
 
-def _checks(content: dict[str, Any], steps: int | None, like: dict[str, Tensor] | None) -> dict[str, bool]:
-    """Return for each field whether it can be what training has saved."""
+def _wrong_field(
+    content: dict[str, Any],
+    steps: int | None,
+    like: dict[str, Tensor] | None,
+    kept: list[dict[str, torch.Size]] | None,
+) -> str | None:
+    """Return the first field that cannot be what training has saved."""
     step, seconds = content["step"], content["seconds"]
-    return {
-        "step": type(step) is int and step > 0 and (steps is None or step <= steps),
-        "seconds": isinstance(seconds, float | int) and math.isfinite(seconds) and seconds >= 0,
-        "state_dict": _is_state_dict(content["state_dict"], like),
-        "optimizer": _is_optimizer(content["optimizer"], like),
-        "journal": _is_journal(content["journal"]),
-    }
+    if type(step) is not int or step <= 0 or (steps is not None and step > steps):
+        return "step"
+    if type(seconds) not in (float, int) or not 0 <= seconds <= LONGEST_SECONDS:
+        return "seconds"
+    if not _is_state_dict(content["state_dict"], like):
+        return "state_dict"
+    if not _is_optimizer(content["optimizer"], step, kept):
+        return "optimizer"
+    return None if _is_journal(content["journal"], step) else "journal"
 
 
 def _is_state_dict(content: Any, like: dict[str, Tensor] | None) -> bool:
     if not isinstance(content, dict) or not all(isinstance(tensor, Tensor) for tensor in content.values()):
         return False
-    return like is None or {name: tensor.shape for name, tensor in content.items()} == {
-        name: tensor.shape for name, tensor in like.items()
-    }
+    return like is None or _kinds(content) == _kinds(like)
 
 
-def _is_optimizer(content: Any, like: dict[str, Tensor] | None) -> bool:
+def _kinds(tensors: dict[str, Tensor]) -> dict[str, Any]:
+    return {name: (tensor.layout, tensor.dtype, tensor.shape) for name, tensor in tensors.items()}
+
+
+def _is_optimizer(content: Any, step: int, kept: list[dict[str, torch.Size]] | None) -> bool:
     if not isinstance(content, dict) or "param_groups" not in content or not isinstance(content.get("state"), dict):
         return False
-    states = content["state"].values()
-    if not states or not all(isinstance(state, dict) for state in states):
+    states = content["state"]
+    if not states or not all(isinstance(state, dict) for state in states.values()):
         return False
-    # Which average belongs to which parameter is for the optimizer to know; a shape of no parameter is of none.
-    shapes = {torch.Size(), *(tensor.shape for tensor in (like or {}).values())}
-    averages = [value for state in states for value in state.values() if isinstance(value, Tensor)]
-    return like is None or (len(states) <= len(like) and all(average.shape in shapes for average in averages))
+    if kept is None:
+        return True
+    for number, state in states.items():  # a parameter that never had a gradient has none
+        if type(number) is not int or not 0 <= number < len(kept) or not _fits(state, kept[number]):
+            return False
+    taken = [float(state["step"]) for state in states.values() if "step" in state]
+    most = min(step, MOST_COUNTED)
+    return not taken or (max(taken) == most and all(0 < count <= most for count in taken))
 
 
-def _is_journal(content: Any) -> bool:
+def _fits(state: dict[str, Any], shapes: dict[str, torch.Size]) -> bool:
+    """Return whether all that an optimizer keeps for a parameter is there, and nothing else."""
+    return state.keys() == shapes.keys() and all(
+        isinstance(value, Tensor)
+        and value.layout == torch.strided
+        and value.is_floating_point()
+        and value.shape == shapes[name]
+        for name, value in state.items()
+    )
+
+
+def _is_journal(content: Any, step: int) -> bool:
     if not isinstance(content, dict) or not {"losses", "best", "reached_target"} <= content.keys():
         return False
     losses, best = content["losses"], content["best"]
-    return (
-        isinstance(losses, list)
-        and [type(number) for number in losses] == [float, int]
-        and (best is None or (isinstance(best, dict) and {"step", "accuracy", "loss"} <= best.keys()))
-        and isinstance(content["reached_target"], bool)
+    if not isinstance(losses, list) or [type(number) for number in losses] != [float, int] or losses[1] < 0:
+        return False
+    is_best = best is None or (
+        isinstance(best, dict)
+        and [type(best.get(name)) for name in ("step", "accuracy", "loss")] == [int, float, float]
+        and 0 < best["step"] <= step
+        and 0 <= best["accuracy"] <= 1
     )
+    return is_best and isinstance(content["reached_target"], bool)
 
 
 def save_weights(weights: dict[str, Tensor], path: Path) -> None:

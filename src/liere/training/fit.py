@@ -17,14 +17,15 @@ from liere.machine import machine, versions
 from liere.training.checkpoints import Checkpoint, load_newest, save_weights
 from liere.training.classifier import Classifier
 from liere.training.config import RunConfig
-from liere.training.journal import Journal
+from liere.training.journal import Journal, quiet_events
 from liere.training.lightning_import import import_lightning
 from liere.training.model import build_model, count_parameters, load_model
+from liere.training.optimizer import kept_shapes, make_optimizer
 from liere.training.processes import end_with_first_process, is_first_process
 from liere.training.progress import Progress
-from liere.training.runs import Run
+from liere.training.runs import Run, remove_killed_starts
 from liere.training.stream import EvaluationBatches, ExampleOrder, TrainingBatches, make_loader
-from liere.training.survival import Saver, StoppedError, StopRequest, stop_on_signals
+from liere.training.survival import Saver, StoppedError, StopRequest, shield_new_processes, stop_on_signals
 from liere.training.trainer import make_trainer
 from liere.vit import VisionTransformer
 
@@ -45,7 +46,7 @@ def train(
         patience: Seconds to wait for another process that is training it.
 
     Raises:
-        StoppedError: If it was stopped earlier, by SIGINT or SIGTERM say. It is saved and can be resumed.
+        StoppedError: If it was stopped earlier, by Ctrl-C or SIGTERM say. It is saved and can be resumed.
         OSError: If it cannot be saved; earlier checkpoints are still there.
         ValueError: If another process is training it.
     """
@@ -60,11 +61,18 @@ def train(
         if damage := run.damage():
             say(f"warning: {damage}: the run does not count as finished")
         config = run.config
-        for unfinished in run.folder.rglob(".*.tmp"):
-            unfinished.unlink()  # of a process that was killed while it wrote
+        if is_first:
+            run.remove_unfinished()
+            remove_killed_starts(run.folder)
+            run.checkpoints.mkdir(exist_ok=True)
         model = build_model(config)
         checkpoint, refused = load_newest(
-            run.checkpoints, config.fingerprint, config.training.steps, like=model.state_dict()
+            run.checkpoints,
+            config.fingerprint,
+            config.training.steps,
+            like=model.state_dict(),
+            kept=kept_shapes(make_optimizer(model, config.optimizer)),
+            set_aside=is_first,
         )
         for line in refused:
             say(f"warning: {line}")
@@ -110,7 +118,7 @@ def _fit(
 
     classifier = Classifier(model, config, first_step=step)
     journal = Journal(run, checkpoint.journal if checkpoint else None, step, clock)
-    if step < training.steps and not journal.reached_target:
+    if step < training.steps and not (journal.reached_target and training.stop_at_accuracy is not None):
         trainer = make_trainer(
             config,
             callbacks=[
@@ -125,10 +133,12 @@ def _fit(
             gradient_clip_val=config.optimizer.clip,
             reload_dataloaders_every_n_epochs=1,
         )
+        shield_new_processes(trainer)
         data = _Data(config, classifier)
         if is_first_process() and (reason := request.reason(0)):
             raise StoppedError(reason)  # before other processes are started
-        trainer.fit(classifier, datamodule=data)
+        with quiet_events():
+            trainer.fit(classifier, datamodule=data)
         step = classifier.step
     return _finish(run, model, journal, step=step, seconds=clock())
 

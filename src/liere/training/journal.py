@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import math
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,9 @@ from liere.training.runs import Run
 
 pl = import_lightning()
 
-__all__ = ["Journal"]
+__all__ = ["Journal", "quiet_events"]
+
+EVENT_THREAD = "_AsyncWriterThread"  # of TensorBoard
 
 
 class Journal(pl.Callback):  # type: ignore[misc, name-defined]
@@ -58,7 +62,11 @@ class Journal(pl.Callback):  # type: ignore[misc, name-defined]
             from torch.utils.tensorboard import SummaryWriter
 
             # Events of steps that are taken again are hidden.
-            self.events = SummaryWriter(str(self.run.folder / "tensorboard"), purge_step=self.first_step + 1)
+            folder = self.run.folder / "tensorboard"
+            try:
+                self.events = SummaryWriter(str(folder), purge_step=self.first_step + 1)
+            except OSError as error:
+                raise _failure(folder, error) from error
 
     def on_before_optimizer_step(self, trainer: Any, classifier: Classifier, optimizer: Any) -> None:
         """Note the learning rate of the step, before the schedule goes on."""
@@ -92,19 +100,31 @@ class Journal(pl.Callback):  # type: ignore[misc, name-defined]
             self.best = {"step": classifier.step, "accuracy": score.accuracy, "loss": score.loss}
 
     def teardown(self, trainer: Any, classifier: Classifier, stage: str) -> None:
+        """Close the log."""
+        self._close()
+
+    def on_exception(self, trainer: Any, classifier: Classifier, exception: BaseException) -> None:
         """Close the log, however training ended."""
-        if self.events is not None:
-            self.events.close()
+        self._close()
 
     def is_best(self, score: Score) -> bool:
         """Return whether a validation is better than all before it."""
         return self.best is None or (score.accuracy, -score.loss) > (self.best["accuracy"], -self.best["loss"])
 
+    def _close(self) -> None:
+        if self.events is not None:
+            with contextlib.suppress(OSError):  # what is missing is in metrics.csv, too
+                self.events.close()
+            self.events = None
+
     def _write(self, trainer: Any, step: int, values: dict[str, float]) -> None:
         if not trainer.is_global_zero:
             return
-        for name, value in values.items():
-            self.events.add_scalar(name, value, step)
+        try:
+            for name, value in values.items():
+                self.events.add_scalar(name, value, step)
+        except OSError as error:
+            raise _failure(self.run.folder / "tensorboard", error) from error
         examples = step * self.run.config.training.batch_size
         row = {"step": step, "examples": examples, "seconds": round(self.clock(), 2)} | values
         _append(self.run.metrics, _lines([row]))
@@ -121,4 +141,25 @@ def _append(path: Path, text: str) -> None:
         with path.open("a", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise OSError(f"{path} could not be written ({error.strerror}): free some space") from error
+        raise _failure(path, error) from error
+
+
+def _failure(path: Path, error: OSError) -> OSError:
+    return OSError(f"{path} could not be written ({error.strerror}): free some space")
+
+
+@contextlib.contextmanager
+def quiet_events() -> Iterator[None]:
+    """Keep TensorBoard's thread from printing where it failed to write: the next line of the log fails as well."""
+    before = threading.excepthook
+
+    def hook(failure: threading.ExceptHookArgs) -> None:
+        is_expected = isinstance(failure.exc_value, OSError) and type(failure.thread).__name__ == EVENT_THREAD
+        if not is_expected:
+            before(failure)
+
+    threading.excepthook = hook
+    try:
+        yield
+    finally:
+        threading.excepthook = before

@@ -12,7 +12,7 @@ from liere.training.config import OptimizerConfig
 from liere.training.muon import Muon
 from liere.vit import VisionTransformer
 
-__all__ = ["learning_rate_factor", "make_optimizer"]
+__all__ = ["kept_shapes", "learning_rate_factor", "make_optimizer"]
 
 
 def learning_rate_factor(step: int, *, total_steps: int, warmup_steps: int) -> float:
@@ -58,3 +58,14 @@ def make_optimizer(model: VisionTransformer, config: OptimizerConfig) -> torch.o
     ]
     kind = Muon if config.name == "muon" else torch.optim.AdamW
     return kind(described, betas=config.betas, eps=config.eps)
+
+
+def kept_shapes(optimizer: torch.optim.Optimizer) -> list[dict[str, torch.Size]]:
+    """Return the shapes of what an optimizer of `make_optimizer` keeps for each parameter once it has taken a step."""
+    return [
+        {"momentum": parameter.shape}
+        if group["matrix_blocks"]
+        else {"step": torch.Size(), "exp_avg": parameter.shape, "exp_avg_sq": parameter.shape}
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+    ]

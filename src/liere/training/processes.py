@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from liere_command.processes import announce_first_process, end_with_first_process, is_first_process
+from liere_command.processes import announce_first_process, end_with_first_process, is_alive, is_first_process
 
-__all__ = ["announce_first_process", "available_cores", "end_with_first_process", "is_first_process"]
+__all__ = ["announce_first_process", "available_cores", "end_with_first_process", "is_alive", "is_first_process"]
 
 
 def available_cores() -> int:

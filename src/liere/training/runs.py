@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
+import re
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,11 +18,11 @@ from liere.files import prepare_folder, write_atomically
 from liere.reading import DamagedError, shorten
 from liere.training.config import RunConfig
 from liere.training.config_file import parse_config, read_config
+from liere.training.processes import is_alive
 from liere.training.records import read_evaluations, read_metrics, read_result
+from liere_command.signals import hold_signals
 
-__all__ = ["Run", "check_new", "create_run", "open_run"]
-
-SECONDS_TO_LOCK = 60.0  # within which a process that makes a run has locked its folder
+__all__ = ["Run", "check_new", "create_run", "open_run", "remove_killed_starts"]
 
 
 @dataclass(frozen=True)
@@ -71,14 +72,18 @@ class Run:
         return self.result_file.exists() and self.damage() is None
 
     def damage(self) -> str | None:
-        """Return what is wrong with the result; None if nothing is, or it is not there yet."""
+        """Return what is wrong with the result; None if nothing is, or it is not there yet.
+
+        Weights that are gone are wrong where a checkpoint is left to make them from.
+        """
         try:
             read_result(self.result_file)
         except DamagedError as error:
             return str(error)
         except FileNotFoundError:
-            pass
-        return None
+            return None
+        is_lost = not self.final_weights.exists() and any(self.checkpoints.glob("*.ckpt"))
+        return f"{self.final_weights} is missing" if is_lost else None
 
     def source(self) -> Run | None:
         """Return the run that this one starts from, if any: `training.start_from` is a path, or a run beside this one.
@@ -148,6 +153,12 @@ class Run:
         """Return the whole lines of the log; one that is being written is left out, and so are damaged ones."""
         return read_metrics(self.metrics)
 
+    def remove_unfinished(self) -> None:
+        """Remove what processes that were killed while they wrote have left; only for who holds the lock."""
+        for left in self.folder.rglob(".*.tmp"):
+            with contextlib.suppress(IsADirectoryError):
+                left.unlink(missing_ok=True)
+
     @contextmanager
     def lock(self, patience: float = 0) -> Iterator[None]:
         """Keep other processes from changing the same run; the lock ends with the process, however it ends.
@@ -184,7 +195,7 @@ def _is_unsaved_start(folder: Path, config: RunConfig) -> bool:
         run = open_run(folder)
     except (OSError, ValueError):
         return False
-    kept = (run.result_file, run.final_weights, run.best_weights, *run.checkpoints.glob("*"))
+    kept = (run.result_file, run.final_weights, run.best_weights, *run.checkpoints.glob("*.ckpt"))
     return run.config == config and not any(path.exists() for path in kept)
 
 
@@ -196,28 +207,35 @@ def create_run(folder: Path, config: RunConfig) -> Run:
         OSError: If it cannot be made.
     """
     check_new(folder, config)
+    prepare_folder(folder.parent, "--out")
+    remove_killed_starts(folder)
     if (folder / "config.yaml").exists():
         return Run(folder, config)
-    prepare_folder(folder.parent, "--out")
-    _remove_killed_starts(folder)
     # The folder appears with its configuration in it, or not at all.
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
+    prefix = f".{folder.name}.{os.getpid()}-"
+    with hold_signals(), tempfile.TemporaryDirectory(dir=folder.parent, prefix=prefix) as temporary:
         new = Path(temporary) / "new"
         with _file_lock(Path(temporary) / ".lock"):  # tells others that this process is alive
             (new / "checkpoints").mkdir(parents=True)
             write_atomically(new / "config.yaml", config.to_yaml())
-            os.replace(new, folder)
+            try:
+                os.replace(new, folder)
+            except OSError:
+                check_new(folder, config)
+                if not (folder / "config.yaml").exists():  # of another process that was faster
+                    raise
     return Run(folder, config)
 
 
-def _remove_killed_starts(folder: Path) -> None:
+def remove_killed_starts(folder: Path) -> None:
     """Remove what processes that were killed in `create_run` have left beside the folder of a run."""
-    for left in folder.parent.glob(f".{glob.escape(folder.name)}.*"):
+    for left in folder.parent.glob(f".{glob.escape(folder.name)}.*-*"):
+        start = re.fullmatch(r"([0-9]{1,9})-[a-z0-9_]{8}", left.name.removeprefix(f".{folder.name}."))
         try:
-            if left.is_symlink() or not {path.name for path in left.iterdir()} <= {".lock", "new"}:
+            if start is None or left.is_symlink() or not {path.name for path in left.iterdir()} <= {".lock", "new"}:
                 continue
             # Without a lock it may be a moment old, and its process about to take the lock.
-            if not (left / ".lock").exists() and time.time() - left.stat().st_mtime < SECONDS_TO_LOCK:
+            if not (left / ".lock").exists() and is_alive(int(start[1])):
                 continue
             with _file_lock(left / ".lock"):
                 shutil.rmtree(left, ignore_errors=True)

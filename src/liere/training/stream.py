@@ -153,10 +153,10 @@ class _Loader(DataLoader[Batch]):
 
 
 def _ignore_signals(worker: int) -> None:
-    """Leave Ctrl-C and SIGTERM to the process that trains, which needs its workers to finish the step and save.
+    """Leave signals to the process that trains, which needs its workers to finish the step and save.
 
-    A terminal sends Ctrl-C to all processes of a group, and so do schedulers with SIGTERM. Workers end with their
-    parent all the same: torch makes them look for it.
+    A terminal sends Ctrl-C and SIGHUP to all processes of a group, and so do schedulers with SIGTERM. Workers end with
+    their parent all the same: torch makes them look for it.
     """
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)

@@ -21,7 +21,7 @@ from liere_command.signals import SIGNALS
 
 pl = import_lightning()
 
-__all__ = ["Saver", "StopRequest", "StoppedError", "stop_on_signals"]
+__all__ = ["Saver", "StopRequest", "StoppedError", "shield_new_processes", "stop_on_signals"]
 
 
 class StoppedError(Exception):
@@ -55,7 +55,7 @@ class StopRequest:
 
 @contextmanager
 def stop_on_signals(request: StopRequest) -> Iterator[None]:
-    """Turn the first SIGINT or SIGTERM into a request; a second one does what it always does."""
+    """Turn the first of each signal, Ctrl-C say, into a request; a second one does what it always does."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -76,6 +76,26 @@ def stop_on_signals(request: StopRequest) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def shield_new_processes(trainer: Any) -> None:
+    """Have processes that Lightning starts keep signals until they can answer: see `leave_on_signals`.
+
+    While Python itself is starting, a signal would end them, and with them the run.
+    """
+    launcher = getattr(trainer.strategy, "launcher", None)
+    start = getattr(launcher, "_call_children_scripts", None)
+    if start is None or not hasattr(signal, "pthread_sigmask"):
+        return
+
+    def start_shielded() -> None:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # new processes inherit it
+        try:
+            start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    launcher._call_children_scripts = start_shielded  # type: ignore[union-attr]
 
 
 class Saver(pl.Callback):  # type: ignore[misc, name-defined]
