@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import random
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +17,10 @@ pytest.importorskip("tools.campaign")
 from tools import campaign
 from tools.attacks.arena import Outcome
 from tools.attacks.contract import Attack, Verdict, carry_out
+from tools.attacks.full_disk import TroubleAtWrite
 from tools.attacks.mutations import MUTATIONS
+from tools.attacks.runs import left_losses
+from tools.attacks.signals import logged_steps, signal_losses
 
 ROOT = Path(__file__).parents[1]
 
@@ -83,6 +88,41 @@ def test_outcomes_that_are_losses(outcome, part):
 def test_mutations_repeat_with_their_seed(name, data):
     one, same = (MUTATIONS[name](data, random.Random(5)) for _ in range(2))
     assert one == same
+
+
+def test_steps_that_a_signal_did_not_save_are_a_loss(tmp_path):
+    outcome = Outcome(143, "run: stopped by SIGTERM before its first checkpoint: nothing to save", 10)
+    (tmp_path / "checkpoints").mkdir()
+    assert signal_losses(outcome, signal.SIGTERM, tmp_path) == ([], "nothing to save")
+    (tmp_path / "metrics.csv").write_text("step,examples,a,b,c,d,e\n5,80,1,1,1,,\n10,160,1,1")
+    assert logged_steps(tmp_path) == 5
+    assert signal_losses(outcome, signal.SIGTERM, tmp_path)[0] == ["saved nothing after 5 steps"]
+    assert signal_losses(outcome, signal.SIGTERM, tmp_path, must_save=False)[0] == []
+    (tmp_path / "checkpoints" / "last.ckpt").touch()
+    (loss,) = signal_losses(outcome, signal.SIGTERM, tmp_path, must_save=False)[0]
+    assert loss == "said that there is nothing to save, but there is"
+
+
+def test_what_is_left_in_a_run_and_beside_it_is_a_loss(tmp_path):
+    run = tmp_path / "run-1"
+    for name in ("run-1", ".run-1.77-abcdefgh", ".run-10.77-abcdefgh"):
+        (tmp_path / name).mkdir()
+    (run / ".last.ckpt.7.tmp").touch()
+    assert left_losses(run) == [".last.ckpt.7.tmp is left", ".run-1.77-abcdefgh is left"]
+
+
+@pytest.mark.parametrize(("is_lasting", "failed"), [(False, [1]), (True, [1, 2])])
+def test_trouble_comes_at_a_write_or_from_it_on(tmp_path, monkeypatch, is_lasting, failed):
+    watched = []
+    monkeypatch.setattr("tools.attacks.writes.watch_writes", lambda folder, noticed: watched.append(noticed))
+    TroubleAtWrite(tmp_path, 1, tmp_path / "report", is_lasting=is_lasting, code=errno.EROFS)()
+    found = []
+    for number in range(3):
+        try:
+            watched[0]("open file", None)
+        except OSError as error:
+            found.append((number, error.errno))
+    assert found == [(number, errno.EROFS) for number in failed]
 
 
 @pytest.mark.slow

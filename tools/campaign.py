@@ -51,6 +51,9 @@ def main(arguments: list[str] | None = None) -> int:
     seconds_left, shares_left = 60.0 * args.minutes, sum(attack.share for attack in chosen)
     tallies: dict[str, Tally] = {}
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # cleans up, too
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:  # in the background: what is started would ignore it, too
+            signal.signal(number, lambda number, frame: None)
     with tempfile.TemporaryDirectory(prefix="campaign-") as name, closing(Arena(Path(name).resolve())) as arena:
         for attack in chosen:
             _say(f"{attack.name}: {attack.about}")

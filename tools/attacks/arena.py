@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["LIMIT_MB", "Arena", "Command", "Outcome", "run_here"]
+__all__ = ["LIMIT_MB", "PATIENCE", "Arena", "Command", "Outcome", "descendants", "is_over", "kill", "run_here"]
 
 TOKEN = "LIERE_CAMPAIGN"  # environment variable: marks the processes of a campaign
 LIMIT_MB = 2_000  # of memory for a process
-GRACE = 12.0  # seconds for processes of a command to end after it; loader workers look for their parent every 5
+PATIENCE = 600.0  # seconds until a command hangs: it takes a few, but on a machine that is busy with other work minutes
+GRACE = 30.0  # seconds for processes of a command to end after it; loader workers look for their parent every 5
 POLL = 0.05
 TROUBLE = re.compile(r"Traceback \(most recent call last\)|Exception ignored|Segmentation fault|core dumped")
 PRELOADED = ("liere.cli", "liere.evaluation.evaluate", "liere.training.fit", "torch.utils.tensorboard")
@@ -78,7 +79,7 @@ class Command:
         """Return whether it has not ended yet."""
         return self.poll() is None
 
-    def wait(self, seconds: float = 120) -> Outcome:
+    def wait(self, seconds: float = PATIENCE) -> Outcome:
         """Wait for its end; after so many seconds it is killed."""
         deadline = time.monotonic() + seconds
         while (code := self.poll()) is None and time.monotonic() < deadline:
@@ -89,7 +90,7 @@ class Command:
             self.process.wait() if isinstance(self.process, subprocess.Popen) else self.process.join()
         return Outcome(code, self.output(), self.memory_mb)
 
-    def wait_until(self, condition: Callable[[], bool], seconds: float = 120) -> bool:
+    def wait_until(self, condition: Callable[[], bool], seconds: float = PATIENCE) -> bool:
         """Wait until something is so, the command has ended or the time is over; return whether it is so."""
         deadline = time.monotonic() + seconds
         while not condition():
@@ -136,7 +137,7 @@ class Arena:
         process.start()
         return Command(self, process, log)
 
-    def run(self, *arguments: str | Path, seconds: float = 120, **options: Any) -> Outcome:
+    def run(self, *arguments: str | Path, seconds: float = PATIENCE, **options: Any) -> Outcome:
         """Do the same and wait for its end."""
         return self.start(*arguments, **options).wait(seconds)
 
@@ -182,7 +183,7 @@ class Arena:
         return {
             int(entry.name)
             for entry in Path("/proc").iterdir()
-            if entry.name.isdecimal() and mark in _read(entry / "environ") and not _is_over(int(entry.name))
+            if entry.name.isdecimal() and mark in _read(entry / "environ") and not is_over(int(entry.name))
         } - {os.getpid()}
 
     def _new_log(self) -> Path:
@@ -227,7 +228,7 @@ def kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _is_over(pid: int) -> bool:
+def is_over(pid: int) -> bool:
     """Return whether a process has ended, and only waits for its parent to notice."""
     return _read(Path(f"/proc/{pid}/stat")).rpartition(b")")[2].split()[:1] in ([], [b"Z"])
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tools.attacks.arena import Arena
 from tools.attacks.contract import Attack, Verdict
-from tools.attacks.runs import compare, finished_run
+from tools.attacks.runs import compare, finished_run, left_losses
 
 __all__ = ["ATTACK"]
 
@@ -38,13 +38,22 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
     def evaluate_together(chance: random.Random, number: int) -> Verdict:
         run = folder / f"run-{number}"
         shutil.copytree(reference, run)
-        commands = [arena.start("eval", run, "--sizes", size, "--examples", "40") for size in SIZES]
+        # Different sizes, or the same with different examples, of which one comes last.
+        sizes, examples = (SIZES, ["40"] * 3) if number % 4 == 1 else (SIZES[:1] * 3, ["20", "30", "40"])
+        commands = [
+            arena.start("eval", run, "--sizes", size, "--examples", count)
+            for size, count in zip(sizes, examples, strict=True)
+        ]
         losses = [loss for command in commands for loss in command.wait().losses(0)]
-        if not losses:
-            found = sorted(str(record["size"]) for record in json.loads((run / "evaluation.json").read_text()))
-            losses += [] if found == list(SIZES) else [f"evaluation.json has the sizes {found}"]
+        records = [] if losses else json.loads((run / "evaluation.json").read_text())
+        found = sorted(str(record["size"]) for record in records)
+        losses += [] if losses or found == sorted(set(sizes)) else [f"evaluation.json has the sizes {found}"]
+        for record in records:
+            rows = (run / record["predictions"]).read_text().count("\n") - 1
+            losses += [] if rows == record["examples"] else [f"{rows} predictions, but {record['examples']} told"]
+        losses += left_losses(run)
         shutil.rmtree(run)
-        return Verdict(f"{len(SIZES)} evaluations of a run", losses)
+        return Verdict(f"{len(commands)} evaluations of a run at {len(set(sizes))} sizes", losses)
 
     return lambda chance, number: (evaluate_together if number % 2 else start_together)(chance, number)
 

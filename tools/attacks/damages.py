@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import random
 import shutil
 import zipfile
@@ -22,15 +23,44 @@ __all__ = ["ATTACK", "damage_checkpoint", "same_content"]
 BATCH = 50  # damages that are read one after the other; one of them is resumed from, to the end
 CRUDE = ("truncated", "cut from the front", "empty", "noise")  # finer ones could be what somebody has trained
 WRONG: dict[str, list[Any]] = {
-    "step": [-1, 0, 10**9, 2.5, "3", None, True],
-    "seconds": [-1.0, math.nan, math.inf, "1", None],
+    "step": [-1, 0, 3, 10**9, 2.5, "3", None, True],
+    "seconds": [-1.0, math.nan, math.inf, 10**400, "1", None],
     "state_dict": [{}, None, [], {"weight": 1.0}, "first tensor in another shape", "first tensor missing"],
-    "optimizer": [{}, None, {"state": {}, "param_groups": []}, "first tensor in another shape"],
-    "journal": [{}, None, [], {"losses": "many", "best": 3, "reached_target": None}],
+    "optimizer": [
+        *({}, None, {"state": {}, "param_groups": []}, {"state": {0: {"step": 3}}, "param_groups": []}),
+        *("first tensor in another shape", "first tensor missing"),
+    ],
+    "journal": [
+        *({}, None, [], {"losses": "many", "best": 3, "reached_target": None}),
+        {"losses": [0.0, -1], "best": None, "reached_target": False},
+        {"losses": [0.0, 1], "best": {"step": "3", "accuracy": None, "loss": []}, "reached_target": False},
+    ],
     "fingerprint": ["another run", None, 3],
     "format": ["liere-checkpoint-2", None],
     "surplus": [1],
 }
+
+
+def replace_checkpoint(path: Path, chance: random.Random) -> str:
+    """Put something there that is no file, and return what."""
+    path.unlink()
+    what = chance.choice(("a folder", "a folder with content", "a pipe", "a link to itself", "a link to nothing"))
+    if what == "a pipe":
+        os.mkfifo(path)
+    elif "link" in what:
+        path.symlink_to(path.name if "itself" in what else "nothing")
+    else:
+        path.mkdir()
+        (path / "content").write_text("") if "content" in what else None
+    return what
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 def damage_checkpoint(data: bytes, chance: random.Random) -> tuple[str, bytes]:
@@ -102,24 +132,30 @@ class ReadDamaged:
         """Read them all."""
         from liere.training.checkpoints import load_checkpoint, load_newest
         from liere.training.model import build_model
+        from liere.training.optimizer import kept_shapes, make_optimizer
         from liere.training.runs import open_run
 
         config, folder = open_run(self.run).config, self.run / "checkpoints"
-        model = build_model(config).state_dict()
+        model = build_model(config)
+        like, kept = model.state_dict(), kept_shapes(make_optimizer(model, config.optimizer))
         last = folder / "last.ckpt"
         whole = last.read_bytes()
         wanted = {one.step: one for one in map(load_checkpoint, (last, folder / "previous.ckpt"))}
         with self.report.open("w") as report:
             for seed in self.seeds:
+                remove(last)
                 what, data = damage_checkpoint(whole, random.Random(seed))
                 last.write_bytes(data)
+                if random.Random(f"{seed}/place").random() < 0.1:
+                    what = replace_checkpoint(last, random.Random(seed))
+                step = None
                 try:
-                    found, refused = load_newest(folder, config.fingerprint, config.training.steps, like=model)
+                    found, refused = load_newest(folder, config.fingerprint, config.training.steps, like, kept)
                 except BaseException as error:  # whatever it is, it is not what was promised
                     loss = f"{type(error).__name__}: {error}"
                 else:
-                    loss = self._loss(found, refused, wanted)
-                report.write(json.dumps([what, loss]) + "\n")
+                    loss, step = self._loss(found, refused, wanted), found and found.step
+                report.write(json.dumps([what, loss, step]) + "\n")
                 report.flush()
 
     @staticmethod
@@ -143,13 +179,15 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
         seeds = [f"{chance.random()}" for _ in range(BATCH)]
         run = folder / "damaged"
         shutil.copytree(stopped, run)
-        outcome = arena.run("--version", before=ReadDamaged(run, seeds, report), seconds=300)
+        outcome = arena.run("--version", before=ReadDamaged(run, seeds, report))
         lines = [json.loads(line) for line in report.read_text().splitlines()]
-        losses = [f"{what}: {loss}" for what, loss in lines if loss is not None] + outcome.losses(0)
+        losses = [f"{what}: {loss}" for what, loss, _ in lines if loss is not None] + outcome.losses(0)
         losses += [] if len(lines) == BATCH else [f"ended after {len(lines)} of {BATCH} damages"]
         # The last one is still there.
         resumed = arena.run("train", "--resume", run)
         losses += resumed.losses(0) or compare(reference, run)
+        is_newest = f"going on after step {lines[-1][2]} of" in resumed.output
+        losses += [] if is_newest else [f"resumed, but not after step {lines[-1][2]}: {resumed.output[-300:]!r}"]
         shutil.rmtree(run)
         return Verdict(f"{BATCH} damages of last.ckpt, the last one resumed ({lines[-1][0]})", losses, BATCH)
 

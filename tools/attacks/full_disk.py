@@ -1,4 +1,4 @@
-"""A disk that is full: files that cannot grow, or a system that says so at some write."""
+"""A disk that is full or fails: files that cannot grow, or a system that says so at some write."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from tools.attacks.arena import Arena
 from tools.attacks.contract import Attack, Verdict
 from tools.attacks.runs import finished_run, resume_losses
-from tools.attacks.writes import AtWrite
+from tools.attacks.writes import AtWrite, count_writes
 
 __all__ = ["ATTACK"]
 
@@ -30,18 +30,25 @@ class LimitFiles:
         resource.setrlimit(resource.RLIMIT_FSIZE, (self.size, self.size))
 
 
-class FullAtWrite(AtWrite):
-    """Have the disk be full at a write; it has room again afterwards."""
+@dataclass(frozen=True)
+class TroubleAtWrite(AtWrite):
+    """Have the system say at a write that it cannot be.
+
+    Attributes:
+        code: Why not.
+    """
+
+    code: int = errno.ENOSPC
 
     def act(self, descriptor: int | None) -> None:
         """Say so, as the system does."""
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise OSError(self.code, os.strerror(self.code))
 
 
 def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdict]:
     """Train a run with room, and see how large its files are."""
     reference = finished_run(arena, folder)
-    largest = max(path.stat().st_size for path in reference.rglob("*"))
+    largest, writes = max(path.stat().st_size for path in reference.rglob("*")), count_writes(arena, folder)
 
     def try_case(chance: random.Random, number: int) -> Verdict:
         run = folder / f"run-{number}"
@@ -49,20 +56,23 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
             size = int(chance.uniform(0.02, 1.1) * largest)
             what, before = f"no file beyond {size} bytes", LimitFiles(size)
         else:
-            write = chance.randrange(80)
-            what, before = f"full at write {write + 1}", FullAtWrite(folder, write, folder.with_suffix(".txt"))
+            write, is_lasting = chance.randrange(writes), chance.random() < 0.5
+            code = chance.choice((errno.ENOSPC, errno.ENOSPC, errno.EIO, errno.EROFS, errno.EDQUOT))
+            what = f"{errno.errorcode[code]} at write {write + 1}{' and all later ones' if is_lasting else ''}"
+            report = folder.with_suffix(".txt")
+            before = TroubleAtWrite(folder, write, report, is_lasting=is_lasting, code=code)
         outcome = arena.run("train", "--config", folder / "config.yaml", "--out", run, before=before)
         losses = outcome.losses(0, 2) or resume_losses(arena, run)
         what += f" (exit code {outcome.code})"
         shutil.rmtree(run, ignore_errors=True)
-        return Verdict(f"{what}, then room again", losses)
+        return Verdict(f"{what}, then all is well again", losses)
 
     return try_case
 
 
 ATTACK = Attack(
     "full-disk",
-    "a run finds the disk full: it says so in one line, keeps what is saved, and resumes to the same weights",
+    "a run finds the disk full or broken: it says so in one line, keeps what is saved, and resumes to the same weights",
     1.0,
     prepare,
 )

@@ -7,7 +7,16 @@ from pathlib import Path
 
 from tools.attacks.arena import Arena
 
-__all__ = ["CONFIG", "STEPS", "checkpoint_losses", "compare", "finished_run", "resume_losses", "write_config"]
+__all__ = [
+    "CONFIG",
+    "STEPS",
+    "checkpoint_losses",
+    "compare",
+    "finished_run",
+    "left_losses",
+    "resume_losses",
+    "write_config",
+]
 
 CONFIG = """\
 data: {size: 36, train_examples: 200, distractor_arrows: 2, distractor_letters: 1}
@@ -45,7 +54,7 @@ def resume_losses(arena: Arena, run: Path, *fields: str) -> list[str]:
     exists = run.exists()
     start = ["train", "--config", folder / "config.yaml", "--out", run]
     outcome = arena.run(*(["train", "--resume", run] if exists else start), *(() if exists else fields))
-    return outcome.losses(0) or compare(folder / "uninterrupted", run)
+    return outcome.losses(0) or [*compare(folder / "uninterrupted", run), *left_losses(run)]
 
 
 def compare(one: Path, other: Path) -> list[str]:
@@ -68,11 +77,20 @@ def compare(one: Path, other: Path) -> list[str]:
     return [f"{name} differs from the uninterrupted run" for name in different]
 
 
-def checkpoint_losses(run: Path) -> list[str]:
-    """Return what is wrong with the newest checkpoint of a run."""
+def checkpoint_losses(run: Path, steps: int = 0) -> list[str]:
+    """Return what is wrong with the newest checkpoint of a run, which has to be of so many steps at least."""
     from liere.training.checkpoints import load_newest
     from liere.training.runs import open_run
 
     config = open_run(run).config
     checkpoint, refused = load_newest(run / "checkpoints", config.fingerprint, config.training.steps)
-    return refused + ([] if checkpoint is not None else ["nothing was saved"])
+    if checkpoint is None:
+        return [*refused, "nothing was saved"]
+    lost = steps - checkpoint.step
+    return refused + ([f"{lost} of {steps} steps were not saved"] if lost > 0 else [])
+
+
+def left_losses(run: Path) -> list[str]:
+    """Return what processes that were killed have left of files that they had not finished, in a run and beside it."""
+    left = [*run.rglob(".*.tmp"), *run.parent.glob(f".{run.name}.*")]
+    return [f"{path.name} is left" for path in left]

@@ -6,6 +6,7 @@ import os
 import pty
 import random
 import re
+import select
 import shutil
 import signal
 import threading
@@ -25,15 +26,19 @@ WAYS = [
     ("group", signal.SIGINT),
     ("group", signal.SIGTERM),
     ("terminal", signal.SIGINT),
+    ("group", signal.SIGHUP),
+    ("terminal", signal.SIGHUP),  # is closed
 ]
 LONG = CONFIG.replace("examples: 384", "examples: 4_000_000")
+RARE = ("--training.checkpoint_every", "1_000_000", "--training.validate_every", "1_000_000")
 
 
 class Terminal:
-    """A terminal whose output goes to a file and on which keys can be pressed."""
+    """A terminal whose output goes to a file, on which keys can be pressed, and which can be closed."""
 
     def __init__(self) -> None:
         self.keys, self.end = pty.openpty()
+        self.is_closed = False
 
     def show(self, log: Path) -> None:
         """Begin to write what it shows to a file."""
@@ -42,13 +47,17 @@ class Terminal:
 
     def _copy(self, log: Path) -> None:
         with log.open("ab", buffering=0) as file:
-            while True:
-                try:
-                    part = os.read(self.keys, 65536)
-                except OSError:  # all programs on it have ended
-                    os.close(self.keys)
-                    return
-                file.write(part)
+            while not self.is_closed:  # it could not be closed while it is waited for
+                if select.select([self.keys], [], [], 0.05)[0]:
+                    try:
+                        file.write(os.read(self.keys, 65536))
+                    except OSError:  # all programs on it have ended
+                        break
+        os.close(self.keys)
+
+    def close(self) -> None:
+        """Take it away from all programs that are on it."""
+        self.is_closed = True
 
 
 def catches(pid: int, number: int) -> bool:
@@ -68,33 +77,41 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
     life = time.monotonic() - start
 
     def try_case(chance: random.Random, number: int) -> Verdict:
-        # Every way with every number of workers within 15 cases, with every number of parts within 45.
-        (way, which), workers, parts = WAYS[number % 5], number % 3, (1, 4, 16)[(number + number // 15) % 3]
-        run, is_training = folder / f"signalled-{number}", way != "terminal" and number % 2 == 1
+        # Every way with every number of workers within 21 cases, with every number of parts within 63.
+        (way, which), workers, parts = WAYS[number % 7], number % 3, (1, 4, 16)[(number + number // 21) % 3]
+        run, is_twice = folder / f"signalled-{number}", chance.random() < 0.2
+        is_training = way != "terminal" and number % 2 == 1 and not is_twice
         moment = chance.uniform(0, 2 if is_training else 1.3 * life)
         fields = ["--hardware.workers", str(workers), "--training.accumulate", str(parts)]
+        # In half of the cases nothing is saved but for the signal: no other checkpoint can stand in for its own.
+        fields += RARE if chance.random() < 0.5 else ()
         words = ["train", "--config", config, "--out", run, *fields]
         terminal = Terminal() if way == "terminal" else None
         if is_training:
             command = arena.start(*words)  # spends no time on start-up
-            command.wait_until(lambda: (run / "checkpoints" / "last.ckpt").exists())
+            command.wait_until(lambda: logged_steps(run) > 0)
         else:
             command = arena.launch(*words, terminal=terminal.end if terminal else None)
             if terminal:
                 terminal.show(command.log)
-            command.wait_until(lambda: catches(command.pid, signal.SIGTERM))
+            command.wait_until(lambda: catches(command.pid, signal.SIGHUP))
         time.sleep(moment)
         send(command, way, which, terminal)
-        outcome = command.wait(60)
-        losses, what = signal_losses(outcome, which, run)
-        again = words if not (run / "checkpoints" / "last.ckpt").exists() else ["train", "--resume", run]
+        if is_twice:
+            time.sleep(chance.uniform(0, 0.3))
+            send(command, way, which, terminal)
+        outcome = command.wait()
+        is_silent = way == "terminal" and which == signal.SIGHUP
+        losses, what = signal_losses(outcome, which, run, must_save=not is_twice, is_silent=is_silent)
+        again = words if what == "nothing to save" else ["train", "--resume", run]
         if not losses:
             losses = [f"resumed: {loss}" for loss in arena.run(*again, "--steps", "2").losses(0)]
         shutil.rmtree(run, ignore_errors=True)
         name = signal.Signals(which).name
-        since = "the first checkpoint" if is_training else "its start"
+        since = "the first steps" if is_training else "its start"
+        times = " twice" if is_twice else ""
         return Verdict(
-            f"{name} to the {way} {moment:.1f} s after {since}, {workers} workers, {parts} parts: {what}", losses
+            f"{name}{times} to the {way} {moment:.1f} s after {since}, {workers} workers, {parts} parts: {what}", losses
         )
 
     return try_case
@@ -104,7 +121,9 @@ def send(command: Command, way: str, number: int, terminal: Terminal | None) -> 
     """Send a signal."""
     if not command.is_running():
         return
-    if terminal is not None:
+    if terminal is not None and number == signal.SIGHUP:
+        terminal.close()
+    elif terminal is not None:
         os.write(terminal.keys, b"\x03")
     elif way == "group":
         os.killpg(command.pid, number)
@@ -112,21 +131,44 @@ def send(command: Command, way: str, number: int, terminal: Terminal | None) -> 
         os.kill(command.pid, number)
 
 
-def signal_losses(outcome: Outcome, number: int, run: Path) -> tuple[list[str], str]:
-    """Return what is wrong with the end of a run that got a signal, and what came of it."""
-    losses = outcome.losses(128 + number)
-    if "nothing to save" in outcome.output:
-        if run.exists() and any((run / "checkpoints").iterdir()):
+def logged_steps(run: Path) -> int:
+    """Return how many steps a run has taken for sure: those of its log."""
+    log = run / "metrics.csv"
+    rows = log.read_text().splitlines()[1:] if log.exists() else []
+    return max((int(row.partition(",")[0]) for row in rows if row.count(",") == 6), default=0)
+
+
+def signal_losses(
+    outcome: Outcome, number: int, run: Path, *, must_save: bool = True, is_silent: bool = False
+) -> tuple[list[str], str]:
+    """Return what is wrong with the end of a run that got a signal, and what came of it.
+
+    Args:
+        outcome: How it ended.
+        number: The signal.
+        run: Its folder.
+        must_save: Whether all steps must be saved, as after one signal, and not those of earlier checkpoints alone.
+        is_silent: Whether what it said cannot be known.
+    """
+    # While Python itself ends, a second signal does what it always does; for a shell the exit code is the same.
+    losses, steps = outcome.losses(128 + number, *(() if must_save else (-number,))), logged_steps(run)
+    is_saved = any((run / "checkpoints").glob("*.ckpt")) or (run / "best.safetensors").exists()
+    if "nothing to save" in outcome.output or (is_silent and not is_saved):
+        if is_saved:
             losses.append("said that there is nothing to save, but there is")
+        if steps and must_save:
+            losses.append(f"saved nothing after {steps} steps")
         return losses, "nothing to save"
-    if "resume with: liere train --resume" not in outcome.output:
+    if "resume with: liere train --resume" not in outcome.output and not is_silent:
         losses.append("did not say how to resume")
-    return losses or checkpoint_losses(run), "saved"
+    if must_save or any((run / "checkpoints").glob("*.ckpt")):
+        losses = losses or checkpoint_losses(run, steps if must_save else 0)
+    return losses, "saved"
 
 
 ATTACK = Attack(
     "signals",
-    "a run gets Ctrl-C or SIGTERM: it saves or says that there is nothing to save, and can be resumed or started again",
+    "a run gets Ctrl-C, SIGTERM or SIGHUP: it saves or says that there is nothing to save, and can be gone on with",
     3.0,
     prepare,
 )

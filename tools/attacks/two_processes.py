@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.attacks.arena import Arena, Command, descendants
+from tools.attacks.arena import Arena, Command, descendants, is_over
 from tools.attacks.contract import Attack, Verdict
 from tools.attacks.runs import checkpoint_losses, write_config
 from tools.attacks.signals import LONG, catches, signal_losses
@@ -24,8 +24,11 @@ WAYS = [
     ("group", signal.SIGTERM),
     ("second", signal.SIGKILL),
     ("group", signal.SIGKILL),
+    ("first, as the second starts,", signal.SIGKILL),
+    ("group", signal.SIGINT),
+    ("second", signal.SIGHUP),
 ]
-SECONDS_TO_END = 10.0  # for the second process when the first one is gone
+SECONDS_TO_END = 30.0  # for the second process when the first one is gone
 FIELDS = ("--hardware.devices", "2", "--hardware.strategy", "ddp")
 
 
@@ -33,7 +36,7 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
     """Measure how long two processes take to their first steps."""
     config = write_config(folder, LONG)
     start = time.monotonic()
-    arena.launch("train", "--config", config, "--out", folder / "first", "--steps", "5", *FIELDS).wait(240)
+    arena.launch("train", "--config", config, "--out", folder / "first", "--steps", "5", *FIELDS).wait()
     life = time.monotonic() - start
 
     def try_case(chance: random.Random, number: int) -> Verdict:
@@ -41,22 +44,24 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
         run, moment = folder / f"run-{number}", chance.uniform(0, 1.3 * life)
         words = ["train", "--config", config, "--out", run, *FIELDS]
         command = arena.launch(*words)
-        command.wait_until(lambda: catches(command.pid, signal.SIGTERM))
-        if who == "second":
+        command.wait_until(lambda: catches(command.pid, signal.SIGHUP))
+        if "second" in who:
             command.wait_until(lambda: _second(command) is not None)
-        time.sleep(moment if who != "second" else moment / 2)
-        pid, second = {"first": command.pid, "second": _second(command)}.get(who), _second(command)
+        moment = {"second": moment / 2, "first, as the second starts,": chance.uniform(0, 0.3)}.get(who, moment)
+        time.sleep(moment)
+        second = _second(command)
+        pid = second if who == "second" else command.pid
         if who == "group":
             os.killpg(command.pid, which)
         elif pid is not None and command.is_running():
             os.kill(pid, which)
-        outcome = command.wait(90)
+        outcome = command.wait()
         losses = _second_losses(second)
         what = "killed"
-        if which == signal.SIGTERM:
+        if which != signal.SIGKILL:
             found, what = signal_losses(outcome, which, run)
             losses += found
-        elif run.exists() and any((run / "checkpoints").iterdir()):
+        elif run.exists() and any((run / "checkpoints").glob("*.ckpt")):
             losses += checkpoint_losses(run)
         if not losses:
             again = ["train", "--resume", run, "--hardware.devices", "1", "--hardware.strategy", "auto"]
@@ -77,7 +82,7 @@ def _second(command: Command) -> int | None:
 def _second_losses(pid: int | None) -> list[str]:
     """Return whether the second process is still there some seconds after the first one."""
     deadline = time.monotonic() + SECONDS_TO_END
-    while pid is not None and Path(f"/proc/{pid}").exists():
+    while pid is not None and not is_over(pid):
         if time.monotonic() > deadline:
             return [f"the second process lived for {SECONDS_TO_END:.0f} s after the first one"]
         time.sleep(0.1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -14,10 +15,11 @@ from typing import Any
 
 from tools.attacks.arena import Arena
 from tools.attacks.contract import Attack, Verdict
-from tools.attacks.runs import finished_run, resume_losses
+from tools.attacks.runs import finished_run, left_losses, resume_losses
 
-__all__ = ["ATTACK", "AtWrite", "watch_writes"]
+__all__ = ["ATTACK", "AtWrite", "count_writes", "watch_writes"]
 
+WRITES_OF_EVALUATION = 8
 EVENTS = {"os.rename", "os.mkdir", "os.rmdir", "os.remove", "os.truncate"}
 
 
@@ -48,12 +50,14 @@ class AtWrite:
         number: At which write, from 0; None to count them only.
         report: File that gets the number of writes, or what the last one was.
         tear: Share of a flushed file that is left.
+        is_lasting: Whether to do it at all writes from that one on.
     """
 
     folder: Path
     number: int | None
     report: Path
     tear: float = 1.0
+    is_lasting: bool = False
 
     def __call__(self) -> None:
         """Begin to watch."""
@@ -61,11 +65,11 @@ class AtWrite:
 
         def noticed(what: str, descriptor: int | None) -> None:
             nonlocal done
-            if self.number is None or done == self.number:
-                self.report.write_text(f"{done + 1} {what}")
-            if done == self.number:
+            number, done = done, done + 1
+            if self.number is None or number == self.number:
+                self.report.write_text(f"{number + 1} {what}")
+            if number == self.number or (self.is_lasting and self.number is not None and number > self.number):
                 self.act(descriptor)
-            done += 1
 
         watch_writes(self.folder, noticed)
 
@@ -76,37 +80,57 @@ class AtWrite:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def count_writes(arena: Arena, folder: Path) -> int:
+    """Return the number of writes of a run with the configuration in a folder."""
+    report, runs = folder.with_suffix(".txt"), folder / "runs"
+    count = AtWrite(runs, None, report)
+    arena.run("train", "--config", folder / "config.yaml", "--out", runs / "counted", before=count)
+    shutil.rmtree(runs)
+    return int(report.read_text().split()[0])
+
+
 def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdict]:
     """Count the writes of a run."""
-    finished_run(arena, folder)
-    config, report, runs = folder / "config.yaml", folder.with_suffix(".txt"), folder / "runs"
-    count = AtWrite(runs, None, report)
-    arena.run("train", "--config", config, "--out", runs / "counted", before=count)
-    writes = int(report.read_text().split()[0])
-    shutil.rmtree(runs)
+    reference = finished_run(arena, folder)
+    config, report, writes = folder / "config.yaml", folder.with_suffix(".txt"), count_writes(arena, folder)
 
-    def try_case(chance: random.Random, number: int) -> Verdict:
+    def kill_training(chance: random.Random, number: int) -> Verdict:
         # A shuffled order, the same for a seed: every write comes once, in a long campaign.
         run, write = folder / f"killed-{number}", random.Random(writes).sample(range(writes), writes)[number % writes]
         report.write_text("none")
         before = AtWrite(run.parent, write, report, chance.random())
         outcome = arena.run("train", "--config", config, "--out", run, before=before)
-        losses = [] if outcome.code in (0, -signal.SIGKILL) else [f"was not killed: {outcome.output[-300:]!r}"]
+        losses = [] if outcome.code == -signal.SIGKILL else [f"was not killed: {outcome.output[-300:]!r}"]
         losses += resume_losses(arena, run)
-        left = [path.name for path in run.rglob(".*.tmp")]
         shutil.rmtree(run, ignore_errors=True)
         what = report.read_text().partition(" ")[2] or "not reached"
-        return Verdict(
-            f"killed at write {write + 1} of {writes} ({what}) and resumed",
-            losses + [f"{name} is left" for name in left],
-        )
+        return Verdict(f"killed at write {write + 1} of {writes} ({what}) and resumed", losses)
 
-    return try_case
+    def kill_evaluation(chance: random.Random, number: int) -> Verdict:
+        run, write = folder / f"tested-{number}", chance.randrange(WRITES_OF_EVALUATION)
+        words = ["eval", run, "--examples", "20"]
+        shutil.copytree(reference, run)
+        report.write_text("none")
+        outcome = arena.run(*words, before=AtWrite(run, write, report, chance.random()))
+        losses = [] if outcome.code in (0, -signal.SIGKILL) else [f"was not killed: {outcome.output[-300:]!r}"]
+        losses += arena.run(*words).losses(0) or left_losses(run)
+        if not losses:
+            (record,) = json.loads((run / "evaluation.json").read_text())
+            rows = (run / record["predictions"]).read_text().count("\n") - 1
+            losses += [] if rows == record["examples"] == 20 else [f"{rows} predictions, but {record['examples']} told"]
+        shutil.rmtree(run)
+        what = report.read_text().partition(" ")[2] or "not reached"
+        return Verdict(f"killed at write {write + 1} of an evaluation ({what}) and evaluated again", losses)
+
+    # Four of five are of training, so that each of its writes comes once, in a long campaign.
+    return lambda chance, number: (
+        kill_evaluation(chance, number) if number % 5 == 4 else kill_training(chance, number - number // 5)
+    )
 
 
 ATTACK = Attack(
     "writes",
-    "a run is killed at a write, or in the middle of it, and resumed: it ends bit-for-bit identical",
+    "a run or its evaluation is killed at a write, or in the middle of it: the run ends bit-for-bit identical",
     1.5,
     prepare,
 )
