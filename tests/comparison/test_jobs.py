@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import time
 import pytest
 
 pytest.importorskip("tests.training.requirements")
+from liere.comparison.plan import _ending_with
 
 SCRIPT = """
 import sys, time
@@ -48,10 +50,17 @@ def test_a_job_notices_that_its_parent_was_killed(tmp_path):
 
 def test_an_evaluation_ends_with_its_parent():
     code = (
-        "import multiprocessing, threading, time; from liere.comparison.plan import _end_with\n"
+        "import multiprocessing, time; from liere.comparison.plan import _ending_with\n"
         "parent, alive = multiprocessing.Pipe(duplex=False)\n"
-        "threading.Thread(target=_end_with, args=(parent,), daemon=True).start()\n"
-        "time.sleep(0.5); print('lives', flush=True); alive.close(); time.sleep(100)\n"
+        "with _ending_with(parent): time.sleep(0.8); print('lives', flush=True); alive.close(); time.sleep(100)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=90)
     assert (done.returncode, done.stdout) == (1, "lives\n")
+
+
+def test_what_comes_after_an_evaluation_does_not_end_with_the_parent():
+    parent, alive = multiprocessing.Pipe(duplex=False)
+    with _ending_with(parent):
+        pass
+    alive.close()
+    time.sleep(1)  # this process is still here

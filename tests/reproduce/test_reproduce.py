@@ -121,7 +121,7 @@ class TestFinding:
         assert prepare(CATALOGUE["spatial"], "small", {}, places=places).missing() == []
         with pytest.raises(ValueError, match="its weights are gone and needed: delete the folder"):
             prepare(CATALOGUE["attention"], "small", {}, places=places).missing()
-        assert len(prepare(CATALOGUE["attention"], "small", {}, places=[tmp_path / "new", *places]).missing()) == 5
+        assert len(prepare(CATALOGUE["attention"], "small", {}, places=[tmp_path / "new", *places]).missing()) == 6
 
     def test_a_missing_fine_tuned_run_needs_the_weights_of_its_source(self, tmp_path):
         entry, places = CATALOGUE["resolution"], [tmp_path / "runs"]
@@ -266,7 +266,7 @@ class TestBadInput:
         lines = {line.split(" ")[0]: line for line in capsys.readouterr().out.splitlines()}
         assert "4 runs, kept (training: 2.0 hours of a core)" in lines["init"]
         assert "5 runs, 3 to train: " in lines["block"]  # liere8 and rope_mixed are those of init
-        assert "15 runs to train: " in lines["spatial"]
+        assert "18 runs to train: " in lines["spatial"]
         assert "23 runs, 21 to train; cost unknown without data/atari-clips.npz" in lines["main"]
 
     def test_kept_tables_need_no_data_to_say_what_they_cost(self, tmp_path, monkeypatch, capsys):

@@ -6,7 +6,8 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from multiprocessing.connection import Connection
@@ -247,14 +248,27 @@ def _train_and_evaluate(planned: PlannedRun, slot: Slot) -> None:
         say(f"stopped {stop}")
         sys.exit(130)
     if untested := planned.untested(run):
-        # Training stops when its parent is gone; an evaluation has nothing to save.
-        threading.Thread(target=_end_with, args=(slot.parent,), daemon=True).start()
-        evaluate(run, untested, examples=planned.examples, say=say)
+        with _ending_with(slot.parent):
+            evaluate(run, untested, examples=planned.examples, say=say)
 
 
-def _end_with(parent: Connection) -> None:
-    parent.poll(None)  # until the writing end is gone
-    os._exit(1)
+@contextmanager
+def _ending_with(parent: Connection) -> Iterator[None]:
+    """End this process at once where its parent ends: training stops by itself, an evaluation has nothing to save."""
+    is_over = threading.Event()
+
+    def watch() -> None:
+        while not is_over.wait(0.5):
+            if parent.poll():  # the writing end is gone
+                os._exit(1)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        watcher.join()
 
 
 def check_recipe(planned: PlannedRun) -> None:
