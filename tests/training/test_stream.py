@@ -3,6 +3,8 @@ from __future__ import annotations
 import collections
 import itertools
 import signal
+import subprocess
+import sys
 
 import torch
 from hypothesis import given
@@ -158,6 +160,23 @@ class TestLoader:
         assert batch.labels.tolist() == [1, 1]
         list(make_loader(Handlers(48, "val", length=2), EvaluationBatches(2, 2)))
         assert [signal.getsignal(number) for number in numbers] == before
+
+    def test_workers_that_are_left_at_the_end_of_the_program_do_not_keep_it(self, tmp_path):
+        code = (
+            "from liere.data import SpatialReasoning\n"
+            "from liere.training.stream import EvaluationBatches, make_loader\n"
+            "data = SpatialReasoning(48, 'val', length=400)\n"
+            "batches = iter(make_loader(data, EvaluationBatches(400, 4), workers=2))\n"
+            "next(batches)\n"
+            "batches.itself = batches\n"  # not collected before the end
+            "print('leaves', flush=True)\n"
+        )
+        # A file: what is waited for is the program itself, not the end of a pipe that a worker has open.
+        (tmp_path / "program.py").write_text(code)
+        with (tmp_path / "log").open("w") as log:
+            command = [sys.executable, tmp_path / "program.py"]
+            done = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, timeout=120, check=False)
+        assert (done.returncode, (tmp_path / "log").read_text()) == (0, "leaves\n")
 
     def test_workers_are_started_with_signals_blocked(self):
         class Mask(SpatialReasoning):

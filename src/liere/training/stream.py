@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import signal
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -147,16 +149,28 @@ class _Loader(DataLoader[Batch]):
         # Workers inherit what is blocked; what comes before they ignore it would end them.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
-            return super().__iter__()
+            batches: Any = super().__iter__()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        _WITH_WORKERS.add(batches)
+        return batches
+
+
+_WITH_WORKERS: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+@atexit.register
+def _end_workers() -> None:
+    """End the workers that are left: Python would ask them to, by a signal that they ignore, and wait for ever."""
+    for batches in list(_WITH_WORKERS):
+        batches._shutdown_workers()
 
 
 def _ignore_signals(worker: int) -> None:
     """Leave signals to the process that trains, which needs its workers to finish the step and save.
 
     A terminal sends Ctrl-C and SIGHUP to all processes of a group, and so do schedulers with SIGTERM. Workers end with
-    their parent all the same: torch makes them look for it.
+    their parent all the same: torch makes them look for it, and `_end_workers` ends them where it leaves by itself.
     """
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
