@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -161,16 +162,25 @@ class TestLoader:
         list(make_loader(Handlers(48, "val", length=2), EvaluationBatches(2, 2)))
         assert [signal.getsignal(number) for number in numbers] == before
 
-    def test_workers_that_are_left_at_the_end_of_the_program_do_not_keep_it(self, tmp_path):
+    @pytest.mark.parametrize("method", [None, "forkserver"])
+    def test_workers_that_are_left_at_the_end_of_the_program_do_not_keep_it(self, tmp_path, method):
         code = (
+            "import multiprocessing\n"
             "from liere.data import SpatialReasoning\n"
             "from liere.training.stream import EvaluationBatches, make_loader\n"
-            "data = SpatialReasoning(48, 'val', length=400)\n"
-            "batches = iter(make_loader(data, EvaluationBatches(400, 4), workers=2))\n"
-            "next(batches)\n"
-            "batches.itself = batches\n"  # not collected before the end
-            "print('leaves', flush=True)\n"
+            "def work():\n"
+            "    data = SpatialReasoning(48, 'val', length=400)\n"
+            "    batches = iter(make_loader(data, EvaluationBatches(400, 4), workers=2))\n"
+            "    next(batches)\n"
+            "    batches.itself = batches\n"  # not collected before the end
+            "    print('leaves', flush=True)\n"
+            "if __name__ == '__main__':\n"
         )
+        if method is None:
+            code += "    work()\n"
+        else:
+            code += f"    process = multiprocessing.get_context({method!r}).Process(target=work)\n"
+            code += "    process.start(), process.join()\n"
         # A file: what is waited for is the program itself, not the end of a pipe that a worker has open.
         (tmp_path / "program.py").write_text(code)
         with (tmp_path / "log").open("w") as log:

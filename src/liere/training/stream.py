@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import os
 import signal
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
+from multiprocessing.util import Finalize
 from typing import Any, NamedTuple
 
 import torch
@@ -152,16 +154,24 @@ class _Loader(DataLoader[Batch]):
             batches: Any = super().__iter__()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        _WITH_WORKERS.add(batches)
+        _end_at_exit(batches)
         return batches
 
 
 _WITH_WORKERS: weakref.WeakSet[Any] = weakref.WeakSet()
+_PREPARED = set[int]()  # processes
 
 
-@atexit.register
+def _end_at_exit(batches: Any) -> None:
+    """End the workers of a loader with the program: Python asks them by a signal that they ignore, and waits."""
+    _WITH_WORKERS.add(batches)
+    if os.getpid() not in _PREPARED:
+        _PREPARED.add(os.getpid())
+        atexit.register(_end_workers)  # before torch takes the end of the program for the end of its workers
+        Finalize(None, _end_workers, exitpriority=10)  # processes of multiprocessing know no atexit
+
+
 def _end_workers() -> None:
-    """End the workers that are left: Python would ask them to, by a signal that they ignore, and wait for ever."""
     for batches in list(_WITH_WORKERS):
         batches._shutdown_workers()
 
@@ -170,7 +180,7 @@ def _ignore_signals(worker: int) -> None:
     """Leave signals to the process that trains, which needs its workers to finish the step and save.
 
     A terminal sends Ctrl-C and SIGHUP to all processes of a group, and so do schedulers with SIGTERM. Workers end with
-    their parent all the same: torch makes them look for it, and `_end_workers` ends them where it leaves by itself.
+    their parent all the same: torch makes them look for it, and `_end_at_exit` is for one that leaves by itself.
     """
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
