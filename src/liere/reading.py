@@ -13,7 +13,6 @@ import json
 import os
 import stat
 import sys
-import zipfile
 import zlib
 from functools import lru_cache
 from pathlib import Path
@@ -26,7 +25,6 @@ __all__ = [
     "JSON_BYTES",
     "DamagedError",
     "check_regular",
-    "check_stored_zip",
     "memory_limit",
     "open_regular",
     "read_bytes",
@@ -161,19 +159,6 @@ def read_json(path: Path, most: int = JSON_BYTES) -> Any:
     except (ValueError, RecursionError) as error:
         nested = isinstance(error, RecursionError)
         raise DamagedError(f"{path} is damaged ({'nested too deeply' if nested else reason(error)})") from None
-
-
-def check_stored_zip(path: Path) -> None:
-    """Check that a zip archive, as torch writes them, holds no more than its size: nothing compressed, nothing twice.
-
-    Raises:
-        DamagedError: If it does.
-        zipfile.BadZipFile: If it is no zip archive.
-    """
-    with open_regular(path) as file, zipfile.ZipFile(file) as archive:
-        size, held = os.fstat(file.fileno()).st_size, sum(member.file_size for member in archive.infolist())
-        if held > size:
-            raise DamagedError(f"{path} has {size:,} bytes, but claims to hold {held:,}: save it with torch.save")
 
 
 def reason(error: Exception) -> str:

@@ -225,7 +225,7 @@ class TestDamaged:
         [
             *(("step", step) for step in (-5, 0, 5000, 2.0, True, "2", None)),
             ("step", 3),  # the optimizer has counted 2
-            *(("seconds", seconds) for seconds in (-1.0, math.nan, math.inf, 10**400, None)),
+            *(("seconds", seconds) for seconds in (-1.0, math.nan, math.inf, 2**63, None)),
             *(("optimizer", content) for content in ({}, {"state": {}, "param_groups": []}, {"state": {0: {}}}, None)),
             *(("state_dict", content) for content in (None, {"weight": 1.0}, [])),
             *(("state_dict", content) for content in ({}, {"weight": torch.ones(30, 41), "bias": torch.ones(30)})),

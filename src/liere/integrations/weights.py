@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import zipfile
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from liere.reading import DamagedError, check_regular, check_stored_zip, memory_limit
+from liere.reading import DamagedError, check_regular, memory_limit
+from liere.torch_files import check_torch_file
 
 __all__ = ["load_weights"]
 
@@ -36,8 +36,8 @@ def load_weights(path: Path) -> dict[str, Tensor]:
     else:
         load_file = functools.partial(torch.load, map_location="cpu", weights_only=True)
     try:
-        if path.suffix != ".safetensors" and zipfile.is_zipfile(path):
-            check_stored_zip(path)
+        if path.suffix != ".safetensors":
+            check_torch_file(path)
         content = load_file(path)
     except DamagedError:
         raise

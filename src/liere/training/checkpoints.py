@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from liere.files import is_machine_trouble, write_atomically
-from liere.reading import check_stored_zip
+from liere.reading import DamagedError
+from liere.torch_files import check_torch_file
 
 __all__ = [
     "Checkpoint",
@@ -160,12 +161,14 @@ def load_checkpoint(
     if not path.is_file():
         raise CheckpointError(f"{path} is not a checkpoint, not even a file: it is not used")
     try:
-        check_stored_zip(path)
+        check_torch_file(path)
         with zipfile.ZipFile(path) as archive:
             damaged = archive.testzip()  # torch does not look at checksums
         content = None if damaged else torch.load(path, map_location="cpu", weights_only=True)
     except MemoryError:
         raise  # nothing is known of the file
+    except DamagedError as error:
+        raise CheckpointError(f"{error}: it is not used") from None
     except Exception as error:
         if is_machine_trouble(error):
             raise
