@@ -11,7 +11,7 @@ import os
 import pickletools
 import zipfile
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from liere.reading import DamagedError, open_regular
 
@@ -61,22 +61,23 @@ def check_torch_file(path: Path) -> None:
                         _check_pickle(path, pickle)
 
 
-def _check_pickle(path: Path, pickle: Any | BinaryIO) -> None:
+def _check_pickle(path: Path, pickle: IO[bytes]) -> None:
     """Follow the operations of one pickle with the extent of every object in place of the object."""
     stack: list[_Extent] = []
     marks: list[int] = []
-    memo: dict[int, _Extent] = {}
+    memo: dict[Any, _Extent] = {}
     try:
         for operation, argument, _ in pickletools.genops(pickle):
             name = operation.name
             if isinstance(argument, int) and argument.bit_length() > MOST_BITS and argument != MAGIC_NUMBER:
-                raise DamagedError(f"{path} holds an integer of {argument.bit_length():,} bits, which no file of tensors has")
+                bits = argument.bit_length()
+                raise DamagedError(f"{path} holds an integer of {bits:,} bits, which no file of tensors has")
             if name == "MARK":
                 marks.append(len(stack))
             elif name == "MEMOIZE" or name.endswith("PUT"):
-                memo[len(memo) if name == "MEMOIZE" else int(argument)] = stack[-1]
+                memo[len(memo) if name == "MEMOIZE" else argument] = stack[-1]
             elif name.endswith("GET"):
-                stack.append(memo[int(argument)])
+                stack.append(memo[argument])
             else:
                 _apply(operation, stack, marks)
             if stack and (stack[-1].depth > DEEPEST or stack[-1].objects > MOST_OBJECTS):

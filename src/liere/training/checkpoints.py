@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from liere.files import is_machine_trouble, write_atomically
-from liere.reading import DamagedError
 from liere.torch_files import check_torch_file
 
 __all__ = [
@@ -167,8 +166,6 @@ def load_checkpoint(
         content = None if damaged else torch.load(path, map_location="cpu", weights_only=True)
     except MemoryError:
         raise  # nothing is known of the file
-    except DamagedError as error:
-        raise CheckpointError(f"{error}: it is not used") from None
     except Exception as error:
         if is_machine_trouble(error):
             raise
