@@ -11,7 +11,7 @@ import os
 import pickletools
 import zipfile
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from liere.reading import DamagedError, open_regular
 
@@ -61,8 +61,8 @@ def check_torch_file(path: Path) -> None:
                         _check_pickle(path, pickle)
 
 
-def _check_pickle(path: Path, pickle: IO[bytes]) -> None:
-    """Follow the operations of one pickle with the extent of every object in place of the object."""
+def _check_pickle(path: Path, pickle: Any) -> None:
+    """Follow the operations of one pickle, an open file, with the extent of every object in place of the object."""
     stack: list[_Extent] = []
     marks: list[int] = []
     memo: dict[Any, _Extent] = {}
