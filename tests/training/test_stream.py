@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import collections
+import gc
 import itertools
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
@@ -187,6 +189,29 @@ class TestLoader:
             command = [sys.executable, tmp_path / "program.py"]
             done = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, timeout=120, check=False)
         assert (done.returncode, (tmp_path / "log").read_text()) == (0, "leaves\n")
+
+    def test_workers_of_a_loader_that_is_garbage_end_by_themselves(self):
+        batches = iter(make_loader(SpatialReasoning(48, "val", length=40), EvaluationBatches(40, 4), workers=2))
+        next(batches)
+        workers = batches._workers
+        batches.itself = [batches]  # a cycle, as in the traceback of an error
+        del batches
+        gc.collect()
+        assert [worker.exitcode for worker in workers] == [0, 0]
+
+    def test_a_worker_that_does_not_end_is_killed(self, monkeypatch):
+        class Stuck(SpatialReasoning):
+            def load(self, indices, words=None):
+                if indices == [1]:
+                    time.sleep(1_000)
+                return super().load(indices)
+
+        monkeypatch.setattr(torch.utils.data._utils, "MP_STATUS_CHECK_INTERVAL", 0.5)
+        batches = iter(make_loader(Stuck(48, "val", length=2), EvaluationBatches(2, 1), workers=1))
+        next(batches)
+        (worker,) = batches._workers
+        batches._shutdown_workers()
+        assert worker.exitcode == -signal.SIGKILL
 
     def test_workers_are_started_with_signals_blocked(self):
         class Mask(SpatialReasoning):

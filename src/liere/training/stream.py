@@ -158,13 +158,16 @@ class _Loader(DataLoader[Batch]):
         return batches
 
 
-_WITH_WORKERS: weakref.WeakSet[Any] = weakref.WeakSet()
+_WITH_WORKERS: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
+"""Loaders at work, with the queues by which they end their workers: collected together, the queues would go first."""
 _PREPARED = set[int]()  # processes
 
 
 def _end_at_exit(batches: Any) -> None:
     """End the workers of a loader with the program: Python asks them by a signal that they ignore, and waits."""
-    _WITH_WORKERS.add(batches)
+    _WITH_WORKERS[batches] = [*batches._index_queues, batches._worker_result_queue]
+    for worker in batches._workers:
+        worker._popen.terminate = worker._popen.kill  # the last resort, when a worker does not end by itself
     if os.getpid() not in _PREPARED:
         _PREPARED.add(os.getpid())
         atexit.register(_end_workers)  # before torch takes the end of the program for the end of its workers
