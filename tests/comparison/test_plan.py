@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -97,6 +98,13 @@ class TestPlan:
             plan(tmp_path, **options)
         assert message in str(raised.value)
         assert list(tmp_path.iterdir()) == []
+
+    def test_a_log_that_cannot_be_written_is_told(self, tmp_path):
+        (run,) = plan(tmp_path).runs
+        run.folder.parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(run.folder.with_name(f"{run.folder.name}.log"))  # nobody reads it: opening it would wait for ever
+        with pytest.raises(ValueError, match=r"none-seed0\.log is a named pipe, not a regular file: move it away"):
+            plan(tmp_path)
 
     def test_runs_of_another_recipe_are_left_alone(self, tmp_path):
         (run,) = plan(tmp_path).runs

@@ -19,6 +19,7 @@ import yaml
 
 from liere.comparison.jobs import Job, Slot, run_jobs
 from liere.evaluation.conditions import Condition
+from liere.reading import check_regular, open_regular
 from liere.training.config import RunConfig
 from liere.training.config_file import load_yaml, parse_config
 from liere.training.cost import estimate_operations
@@ -37,6 +38,7 @@ __all__ = [
     "run_plan",
 ]
 
+LOG_BYTES = 65_536  # of the end of a log, to find its last line
 LOCK_PATIENCE = 30.0  # seconds: the processes of a comparison that was killed need a step to notice
 
 
@@ -272,7 +274,9 @@ def _ending_with(parent: Connection) -> Iterator[None]:
 
 
 def check_recipe(planned: PlannedRun) -> None:
-    """Raise `ValueError` if there is a run of another recipe where one is planned."""
+    """Raise `ValueError` if there is a run of another recipe where one is planned, or no log can be written."""
+    if (log := _log_file(planned)).exists():
+        check_regular(log)
     if (planned.folder / "config.yaml").exists():
         there = open_run(planned.folder).config
         if there.fingerprint != planned.config.fingerprint:
@@ -285,7 +289,11 @@ def file_name(encoding: str) -> str:
 
 
 def _last_line(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+    if not log.exists():
+        return "it said nothing"
+    with open_regular(log) as file:
+        file.seek(max(0, log.stat().st_size - LOG_BYTES))
+        lines = file.read(LOG_BYTES).decode("utf-8", errors="replace").splitlines()
     return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
 
 
