@@ -1,11 +1,10 @@
 """Run a study of our own: one recipe, several variations, encodings and seeds, tested at several sizes.
 
     python tools/study.py experiments/studies/larger.yaml
-    python tools/study.py experiments/studies/larger.yaml --keep    # and copy what is new to docs/results/studies
+    python tools/study.py experiments/studies/larger.yaml --keep    # the table goes to docs/results/studies
 
 A study is a file like those of `experiments/tables`. Its table has one row for each variation, encoding and way of
-testing, with the mean over seeds and every seed. Runs that are kept with the project (docs/results/studies/runs,
-without weights) and those in --out are not repeated.
+testing, with the mean over seeds and every seed. Runs that are in --out already are not repeated.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from liere.evaluation.conditions import Condition
 from liere.files import write_atomically
 from liere.reproduce.catalogue import Entry
 from liere.reproduce.experiment import Experiment, experiments_folder
-from liere.reproduce.export import export_run
 from liere.reproduce.names import label
 from liere.reproduce.outcome import Outcome
 from liere.reproduce.plan import plan_runs
@@ -42,7 +40,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of data sets (default: ./data)")
     parser.add_argument("--seeds", type=int, nargs="+", help="other seeds than those of the study")
     parser.add_argument("--jobs", type=int, help="processes (default: one per core)")
-    parser.add_argument("--keep", action="store_true", help="write to docs/results/studies instead, with the runs")
+    parser.add_argument("--keep", action="store_true", help="write the table to docs/results/studies instead")
     args = parser.parse_args()
     if args.keep and args.seeds:
         parser.error("--keep is for the seeds of the study: leave --seeds out")
@@ -58,11 +56,7 @@ def main() -> None:
         "seeds": study.experiment.seeds,
         "test_examples": study.experiment.test_examples,
         "rows": rows_of(results),
-        "runs": sorted({run.folder.name for run in results.all_runs()}),
     }
-    if args.keep:
-        for one in results.all_runs():
-            export_run(one, KEPT / "runs" / one.folder.name)
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / f"{args.study.stem}.json", json.dumps(content, indent=1) + "\n")
     write_atomically(folder / f"{args.study.stem}.md", markdown(content))
@@ -78,7 +72,7 @@ def prepare(file: Path, out: Path, data: Path | None = None, seeds: list[int] | 
     # Seed by seed, so that a part of the runs says something of all variations.
     wanted.sort(key=lambda one: one.seed)
     entry = Entry(file.stem, "not in the paper", file.stem, lambda results: Outcome([], []))
-    return Reproduction(entry, experiment, wanted, (out / "runs", KEPT / "runs"))
+    return Reproduction(entry, experiment, wanted, (out / "runs",))
 
 
 def run(study: Reproduction, jobs: int | None) -> None:
