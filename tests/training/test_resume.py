@@ -107,13 +107,19 @@ class TestCrashed:
         assert lines == ([] if saved is None else [f"run: going on after step {saved} of {STEPS}"])
         assert differences(uninterrupted, run) == []
 
-    def test_a_run_that_crashed_before_its_result_was_written_takes_no_step(self, uninterrupted, tmp_path, monkeypatch):
+    @pytest.mark.parametrize("is_in_place", [True, False])
+    def test_a_run_that_crashed_before_its_result_was_written_takes_no_step(
+        self, uninterrupted, tmp_path, monkeypatch, is_in_place
+    ):
         run = open_run(shutil.copytree(uninterrupted.folder, tmp_path / "copy"))
         run.result_file.unlink()
         run.final_weights.unlink()
+        if not is_in_place:  # killed while the last checkpoint was put in its place
+            (run.checkpoints / "last.ckpt").rename(run.checkpoints / "new-last.ckpt")
         monkeypatch.setattr(Classifier, "training_step", lambda *_: pytest.fail("trained"))
         resume(run)
         assert differences(uninterrupted, run) == []
+        assert {path.name for path in run.checkpoints.iterdir()} == {"last.ckpt", "previous.ckpt"}
 
     def test_a_damaged_checkpoint_is_named_and_the_one_before_it_is_used(self, uninterrupted, run):
         stop_after(run, 7)

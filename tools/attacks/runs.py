@@ -67,6 +67,8 @@ def compare(one: Path, other: Path) -> list[str]:
         for run in (one, other)
     ]
     different += ["metrics.csv"] if rows[0] != rows[1] else []
+    if not (other / "checkpoints" / "last.ckpt").exists():
+        return [*(f"{name} differs from the uninterrupted run" for name in different), "there is no last.ckpt"]
     states = [
         torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["optimizer"]["state"] for run in (one, other)
     ]

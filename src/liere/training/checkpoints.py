@@ -18,6 +18,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointError",
     "ForeignCheckpointError",
+    "finish_saving",
     "load_checkpoint",
     "load_newest",
     "save_checkpoint",
@@ -67,8 +68,19 @@ def save_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     """
     buffer = io.BytesIO()
     torch.save({"format": FORMAT} | vars(checkpoint), buffer)
+    write_atomically(folder / f"new-{LAST}", buffer.getbuffer())
+    finish_saving(folder)
+
+
+def finish_saving(folder: Path) -> None:
+    """Put a new, whole checkpoint in its place, if there is one: a process may have been killed before it did.
+
+    Raises:
+        OSError: If it cannot be renamed.
+    """
     new = folder / f"new-{LAST}"
-    write_atomically(new, buffer.getbuffer())
+    if not new.exists():
+        return
     # Killed between these two lines, there is no last checkpoint, but the new one and the previous one are whole.
     if (folder / LAST).exists():
         (folder / LAST).replace(folder / PREVIOUS)

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 from liere.data.examples import Batch
 from liere.files import write_atomically
 from liere.machine import machine, versions
-from liere.training.checkpoints import Checkpoint, load_newest, save_weights
+from liere.training.checkpoints import Checkpoint, finish_saving, load_newest, save_weights
 from liere.training.classifier import Classifier
 from liere.training.config import RunConfig
 from liere.training.journal import Journal, quiet_events
@@ -193,6 +193,7 @@ def _finish(run: Run, model: VisionTransformer, journal: Journal, *, step: int, 
         "versions": versions(("torch", "lightning")),
     }
     if is_first_process():
+        finish_saving(run.checkpoints)  # where no step was left to take
         save_weights(model.state_dict(), run.final_weights)
         write_atomically(run.result_file, json.dumps(result, indent=1) + "\n")
     return result
