@@ -135,6 +135,27 @@ def test_the_spatial_results_in_readme_and_docs_are_the_committed_ones():
             assert f"{row['encoding'].split(':')[0]}:init_scale={value}" in readme
 
 
+def test_the_tables_of_studies_are_the_committed_ones():
+    pytest.importorskip("pydantic")
+    from liere.reproduce.names import label
+
+    page = (ROOT / "docs" / "placement.md").read_text()
+    columns = {
+        "start": [(108, ""), (168, ""), (276, ""), (372, "")],
+        "cifar10": [(32, ""), (48, "extend"), (64, "extend"), (48, "rescale"), (64, "rescale")],
+    }
+    for name, tests in columns.items():
+        study = json.loads((ROOT / "docs" / "results" / "studies" / f"{name}.json").read_text())
+        rows: dict[tuple[str, str], dict[tuple[int, str], str]] = {}
+        for row in study["rows"]:
+            seeds = ", ".join(f"{100 * value:.1f}" for value in row["by_seed"])
+            cells = rows.setdefault((row["variant"], label(row["encoding"])), {})
+            cells[row["size"], row.get("policy", "")] = f"{100 * statistics.fmean(row['by_seed']):.1f} ({seeds})"
+        for (variant, encoding), cells in rows.items():
+            first = f"| {variant} | {encoding} |" if len(rows) > 6 else f"| {encoding} |"
+            assert f"{first} {' | '.join(cells[test] for test in tests)} |" in page
+
+
 def test_what_came_out_is_what_the_committed_results_say():
     pytest.importorskip("pydantic")
     from liere.reproduce.names import label
