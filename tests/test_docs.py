@@ -135,6 +135,15 @@ def test_the_spatial_results_in_readme_and_docs_are_the_committed_ones():
             assert f"{row['encoding'].split(':')[0]}:init_scale={value}" in readme
 
 
+def test_the_counts_of_the_campaign_are_the_committed_ones():
+    found = json.loads((ROOT / "docs" / "results" / "campaign.json").read_text())
+    page = " ".join((ROOT / "docs" / "training.md").read_text().split())
+    peak = max(attack["peak_memory_mb"] for attack in found["attacks"].values())
+    assert found["lost"] == sum(attack["lost"] for attack in found["attacks"].values()) == 0
+    assert f"{found['cases']:,} cases, among them {found['attacks']['damages']['cases']:,} damaged checkpoints" in page
+    assert f"no process took more than {peak} MB" in page
+
+
 def test_the_tables_of_studies_are_the_committed_ones():
     pytest.importorskip("pydantic")
     from liere.reproduce.names import label
