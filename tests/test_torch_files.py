@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import resource
 import zipfile
 from collections import OrderedDict
 from pathlib import Path
@@ -79,6 +80,32 @@ def test_broken_pickles_are_damage(tmp_path: Path, content: bytes) -> None:
     path = archive(tmp_path / "w.pt", content)
     with pytest.raises(ValueError, match=r"w\.pt is damaged"):
         load_weights(path)
+
+
+@pytest.mark.parametrize("operation", [b"\x8d", b"\x8e", b"\x96", b"B", b"X", b"T", b"\x8b"])
+@pytest.mark.parametrize("is_archive", [True, False], ids=["archive", "before 1.6"])
+def test_what_a_pickle_claims_takes_no_memory(tmp_path: Path, operation: bytes, is_archive: bool) -> None:
+    """A string of 2^46 bytes, or as many as its length can say, of which there are three."""
+    length = 2**46 if operation in b"\x8d\x8e\x96" else 2**31 - 1
+    content = b"\x80\x05" + operation + length.to_bytes(8 if length > 2**32 else 4, "little") + b"abc"
+    path = tmp_path / "w.pt"
+    if is_archive:
+        archive(path, content)
+    else:
+        path.write_bytes(content)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ValueError, match=r"w\.pt is damaged"):
+        load_weights(path)
+    with pytest.raises(CheckpointError, match=r"w\.pt"):
+        load_checkpoint(path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 100_000  # kilobytes
+
+
+def test_an_empty_file_is_damage(tmp_path: Path) -> None:
+    """There is nothing to map."""
+    (tmp_path / "w.pt").touch()
+    with pytest.raises(ValueError, match=r"w\.pt is empty"):
+        load_weights(tmp_path / "w.pt")
 
 
 def test_archives_hold_no_more_than_their_size(tmp_path: Path) -> None:

@@ -7,11 +7,12 @@ dictionary. No file of tensors has these, so they are refused from the operation
 
 from __future__ import annotations
 
+import mmap
 import os
 import pickletools
 import zipfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from liere.reading import DamagedError, open_regular
 
@@ -44,12 +45,10 @@ def check_torch_file(path: Path) -> None:
         zipfile.BadZipFile: If it is a damaged archive.
     """
     with open_regular(path) as file:
-        is_archive = file.read(len(ARCHIVE)) == ARCHIVE
-        file.seek(0)
-        if not is_archive:
-            for _ in range(PICKLES):
-                _check_pickle(path, file)
+        if file.read(len(ARCHIVE)) != ARCHIVE:
+            _check_old_file(path, file)
             return
+        file.seek(0)
         with zipfile.ZipFile(file) as archive:
             size, members = os.fstat(file.fileno()).st_size, archive.infolist()
             held = sum(member.file_size for member in members)
@@ -59,6 +58,15 @@ def check_torch_file(path: Path) -> None:
                 if member.filename.lower().endswith(".pkl"):  # torch does not tell cases apart
                     with archive.open(member) as pickle:
                         _check_pickle(path, pickle)
+
+
+def _check_old_file(path: Path, file: BinaryIO) -> None:
+    if not os.fstat(file.fileno()).st_size:
+        raise DamagedError(f"{path} is empty")
+    # An open file gives room to as many bytes as a pickle claims to have; a mapped one has those that are there.
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        for _ in range(PICKLES):
+            _check_pickle(path, content)
 
 
 def _check_pickle(path: Path, pickle: Any) -> None:
