@@ -138,3 +138,32 @@ def is_running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+@pytest.mark.parametrize("closed", ["0", "1", "2", "1 2", "0 1 2"])
+def test_streams_that_are_closed_are_opened_to_nowhere(tmp_path, closed):
+    """Files that are opened later do not take their places, and what is written goes on without."""
+    code = (
+        "from liere_command.streams import open_missing_streams\n"
+        "open_missing_streams()\n"
+        "import sys\n"
+        f"file = open({str(tmp_path / 'file')!r}, 'w')\n"
+        "assert file.fileno() > 2\n"
+        "for stream in (sys.stdout, sys.stderr):\n"
+        "    stream.write('a line\\n'), stream.flush()\n"
+        "assert sys.stdin.read() == ''\n"
+        "file.write('well')\n"
+    )
+    closing = " ".join(f"{number}>&-" for number in closed.split())
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closing}', "sh", *words], stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "file").read_text() == "well"
+
+
+def test_a_command_works_without_standard_output():
+    words = [sys.executable, "-m", "liere_command", "flops", "--size", "vit_tiny"]
+    done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *words], stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -439,6 +439,13 @@ POSITIONS = torch.zeros(4, 2)
 WRONG = [
     ({"shift": -0.5}, ValueError, "shift must be a finite number of at least 0, got -0.5: use 0 for none"),
     ({"shift": math.inf}, ValueError, "shift must be a finite number of at least 0, got inf"),
+    (
+        {"shift": 1e300},
+        ValueError,
+        r"shift must be at most 1,000,000, got 1e\+300: farther positions have no digits left",
+    ),
+    ({"shift": True}, ValueError, "shift must be a finite number of at least 0, got True"),
+    ({"generator": 3}, TypeError, "generator must be a torch.Generator, got 3"),
     ({"shift": None}, ValueError, "shift must be a finite number of at least 0, got None"),
     ({"stretch": 0.9}, ValueError, "stretch must be a finite number of at least 1, got 0.9: use 1 for none"),
     ({"zoom": 0}, ValueError, "zoom must be a finite number of at least 1, got 0: use 1 for none"),

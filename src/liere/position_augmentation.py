@@ -16,6 +16,8 @@ from liere.tracing import values_are_visible
 
 __all__ = ["PositionAugmentation", "augment_positions"]
 
+MOST = 1e6
+
 
 @dataclass(frozen=True)
 class PositionAugmentation:
@@ -40,6 +42,10 @@ class PositionAugmentation:
             if not _is_amount(value, least):
                 raise ValueError(
                     f"{name} must be a finite number of at least {least}, got {value!r}: use {least} for none"
+                )
+            if value > MOST:
+                raise ValueError(
+                    f"{name} must be at most {MOST:,.0f}, got {value!r}: farther positions have no digits left"
                 )
 
     @property
@@ -108,6 +114,8 @@ def augment_positions(
             "use positions[:, None]"
         )
     check_positions(positions, positions.shape[-1])
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise TypeError(f"generator must be a torch.Generator, got {generator!r}: make one with torch.Generator()")
     if not positions.is_floating_point():
         positions = positions.to(torch.get_default_dtype())
     if not amounts or not positions.numel():
@@ -178,4 +186,5 @@ def _on_axes(name: str, value: Any, like: Tensor) -> Tensor:
 
 
 def _is_amount(value: Any, least: int) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value) and value >= least
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and math.isfinite(value) and value >= least

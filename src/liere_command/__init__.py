@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from liere_command.processes import end_with_first_process
 from liere_command.signals import leave_on_signals
+from liere_command.streams import open_missing_streams
 
 __all__ = ["main"]
 
 
 def main() -> int:
     """Run `liere` as a program; return its exit code."""
+    open_missing_streams()
     leave_on_signals()
     end_with_first_process()
     from liere.cli import main as run_command

@@ -128,9 +128,24 @@ def test_a_lock_that_leads_to_another_file_is_refused(tmp_path):
     run = make_run(tmp_path / "run")
     (tmp_path / "mine").write_text("mine")
     (run.folder / ".lock").symlink_to(tmp_path / "mine")
-    with pytest.raises(ValueError, match=r"\.lock is a link: delete it"), run.lock():
+    with (
+        pytest.raises(ValueError, match=r"\.lock is a link, but a run is written to its own folder: delete"),
+        run.lock(),
+    ):
         pass
     assert (tmp_path / "mine").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["checkpoints", "predictions", "tensorboard"])
+def test_folders_of_a_run_that_lead_out_of_it_are_refused(tmp_path, name):
+    run = make_run(tmp_path / "run")
+    (tmp_path / "mine").mkdir()
+    if (run.folder / name).exists():
+        (run.folder / name).rmdir()
+    (run.folder / name).symlink_to(tmp_path / "mine")
+    with pytest.raises(ValueError, match=rf"{name} is a link, but a run is written to its own folder: delete it"):
+        train(run, say=print)
+    assert list((tmp_path / "mine").iterdir()) == []
 
 
 @quiet

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -13,6 +12,7 @@ __all__ = ["POLICIES", "SCALES", "SHUFFLES", "Condition"]
 POLICIES = ("extend", "rescale", "reference")
 SCALES = ("constant", "log")
 SHUFFLES = ("patches", "frames")
+FARTHEST = 1e6  # token steps; far beyond, rotations have no digits left
 
 
 @dataclass(frozen=True, order=True)
@@ -66,10 +66,10 @@ class Condition:
             numbers = tuple(float(part) for part in self.placement.split(","))
         except ValueError:
             numbers = ()
-        if not numbers or not all(map(math.isfinite, numbers)) or len(numbers) not in (1, axes):
+        if not numbers or not all(abs(number) <= FARTHEST for number in numbers) or len(numbers) not in (1, axes):
             raise ValueError(
-                f"placement {self.placement!r} must be a number of token steps for all axes, or one number per axis: "
-                "write it like 8 or 0,8"
+                f"placement {self.placement!r} must be a number of token steps for all axes, or one number per axis, "
+                f"of at most {FARTHEST:,.0f}: write it like 8 or 0,8"
             )
         return numbers * axes if len(numbers) == 1 else numbers
 

@@ -98,7 +98,7 @@ def summarise(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any
         "sizes": sizes,
         "train_size": first.data.side,
         "target_accuracy": TARGET,
-        "config": _recipe(runs[0]),
+        "config": _recipe(_fullest(runs)),
         "versions": versions(("scipy",)) | result["versions"],
         "machine": result["machine"],
         "encodings": rows,
@@ -139,7 +139,8 @@ def _common_sizes(runs: Sequence[Run]) -> list[int]:
         run.result()
         sizes = {record["size"] for record in plain_evaluations(run)}
         if not sizes:
-            raise ValueError(f"run {run.folder} has not been evaluated: liere eval {run.folder}")
+            plainly = " as it was trained, without other positions or shuffling" if run.evaluations("final") else ""
+            raise ValueError(f"run {run.folder} has not been evaluated{plainly}: liere eval {run.folder}")
         found.append(sizes)
     common = sorted(set.intersection(*found))
     if not common:
@@ -199,6 +200,16 @@ def _evaluation(group: list[Run], size: int) -> dict[str, Any]:
 def _predictions(run: Run, size: int) -> Predictions:
     (record,) = (record for record in plain_evaluations(run) if record["size"] == size)
     return read_predictions(run, record)
+
+
+def _fullest(runs: Sequence[Run]) -> Run:
+    """Return the first run with all of the recipe: encodings without coordinates are trained without some fields."""
+    defaults = ModelConfig.model_fields
+
+    def changed(run: Run) -> int:
+        return sum(getattr(run.config.model, name) != defaults[name].default for name in COORDINATE_FIELDS)
+
+    return max(runs, key=changed)
 
 
 def _recipe(run: Run) -> dict[str, Any]:

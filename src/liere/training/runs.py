@@ -167,10 +167,11 @@ class Run:
             patience: Seconds to wait for another process.
 
         Raises:
-            ValueError: If one is at it, or the lock leads to another file, which old versions of filelock would empty.
+            ValueError: If one is at it, or a link would have it written outside of the run.
         """
-        if (self.folder / ".lock").is_symlink():
-            raise ValueError(f"{self.folder / '.lock'} is a link: delete it")
+        for name in (".lock", "checkpoints", "predictions", "tensorboard"):
+            if (self.folder / name).is_symlink():
+                raise ValueError(f"{self.folder / name} is a link, but a run is written to its own folder: delete it")
         lock = _file_lock(self.folder / ".lock")
         try:
             lock.acquire(timeout=patience)
