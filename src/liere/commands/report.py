@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["HELP", "add_arguments", "run", "write_and_show"]
 
 HELP = "make a page, Markdown and JSON of finished, evaluated runs"
+LONGEST_NAME = 200  # bytes; files have endings besides
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +35,8 @@ def run(args: argparse.Namespace) -> None:
     """Report."""
     from liere.evaluation.summary import find_runs
 
-    if not args.name or Path(args.name).name != args.name or args.name.startswith("."):
+    is_plain = args.name.isprintable() and len(args.name.encode()) <= LONGEST_NAME
+    if not args.name or not is_plain or Path(args.name).name != args.name or args.name.startswith("."):
         raise ValueError(f"--name {args.name!r} must be a plain file name, such as report: use --out for the folder")
     write_and_show(find_runs(args.runs), args.out, "liere " + shlex.join(sys.argv[1:]), args.name)
 

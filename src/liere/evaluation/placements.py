@@ -41,6 +41,8 @@ def describe_placements(run: Run, records: Sequence[dict[str, Any]]) -> Iterator
     for record in records:
         groups[replace(Condition.of(record), placement="")].append(record)
     for condition, group in groups.items():
+        if len(group) < 2:  # the same placement, written twice
+            continue
         accuracies = [100 * record["accuracy"]["value"] for record in group]
         answers = [read_predictions(run, record).predictions for record in group]
         same = f", the same answer at all of them for {100 * agreement(answers):.1f} % of examples"
