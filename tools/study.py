@@ -40,13 +40,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of data sets (default: ./data)")
     parser.add_argument("--seeds", type=int, nargs="+", help="other seeds than those of the study")
     parser.add_argument("--jobs", type=int, help="processes (default: one per core)")
+    parser.add_argument("--finished", action="store_true", help="train nothing: the table of what is finished")
     parser.add_argument("--keep", action="store_true", help="write the table to docs/results/studies instead")
     args = parser.parse_args()
     if args.keep and args.seeds:
         parser.error("--keep is for the seeds of the study: leave --seeds out")
     study = prepare(args.study, args.out, args.data, args.seeds)
     say(f"{args.study.stem}: {len(study.missing())} runs to do")
-    run(study, args.jobs)
+    if not args.finished:
+        run(study, args.jobs)
     folder = KEPT if args.keep else args.out
     results = study.results()
     content = {
@@ -55,6 +57,7 @@ def main() -> None:
         "command": f"python tools/study.py experiments/studies/{args.study.name}",
         "seeds": study.experiment.seeds,
         "test_examples": study.experiment.test_examples,
+        "missing_runs": len(study.missing()),
         "rows": rows_of(results),
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -136,6 +139,7 @@ def markdown(content: dict[str, Any]) -> str:
             "",
             *(f"| {' | '.join(line)} |" for line in table),
             "",
+            *([f"{missing} of its runs are missing.", ""] if (missing := content.get("missing_runs", 0)) else []),
             f"Made by `{content['command']}`. All numbers: the JSON file beside this page.",
             "",
         ]
