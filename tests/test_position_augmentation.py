@@ -442,8 +442,9 @@ WRONG = [
     (
         {"shift": 1e300},
         ValueError,
-        r"shift must be at most 1,000,000, got 1e\+300: farther positions have no digits left",
+        r"shift must be at most 1,000,000, got 1e\+300: rotations of farther",
     ),
+    ({"zoom": 10**400}, ValueError, "zoom must be at most 1,000,000, got 1000"),
     ({"shift": True}, ValueError, "shift must be a finite number of at least 0, got True"),
     ({"generator": 3}, TypeError, "generator must be a torch.Generator, got 3"),
     ({"shift": None}, ValueError, "shift must be a finite number of at least 0, got None"),

@@ -14,9 +14,10 @@ from liere.positions import check_positions
 from liere.shapes import Float, Real
 from liere.tracing import values_are_visible
 
-__all__ = ["PositionAugmentation", "augment_positions"]
+__all__ = ["GREATEST_AMOUNT", "PositionAugmentation", "augment_positions"]
 
-MOST = 1e6
+GREATEST_AMOUNT = 1e6
+"""Of every kind of change: beyond, a rotation has no digits left."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,10 @@ class PositionAugmentation:
                 raise ValueError(
                     f"{name} must be a finite number of at least {least}, got {value!r}: use {least} for none"
                 )
-            if value > MOST:
+            if value > GREATEST_AMOUNT:
                 raise ValueError(
-                    f"{name} must be at most {MOST:,.0f}, got {value!r}: farther positions have no digits left"
+                    f"{name} must be at most {GREATEST_AMOUNT:,.0f}, got {value!r}: rotations of farther positions have no "
+                    "digits left"
                 )
 
     @property
@@ -187,4 +189,4 @@ def _on_axes(name: str, value: Any, like: Tensor) -> Tensor:
 
 def _is_amount(value: Any, least: int) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and math.isfinite(value) and value >= least
+    return is_number and least <= value < math.inf  # also of an int that no float can hold

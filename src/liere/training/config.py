@@ -12,6 +12,7 @@ import torch
 
 from liere.encodings import RotaryEncoding, find_encoding
 from liere.layers import grid_shape
+from liere.position_augmentation import GREATEST_AMOUNT
 from liere.presets import create_model, image_and_patch
 from liere.reading import shorten
 from liere.training.data_config import DataConfig
@@ -90,13 +91,13 @@ class ModelConfig(Section):
     """whether queries, keys and values have biases"""
     position_policy: Literal["extend", "rescale", "reference"] = "extend"
     """positions at other resolutions"""
-    position_shift: Annotated[Real, Field(ge=0, le=1e6)] = 0.0
+    position_shift: Annotated[Real, Field(ge=0, le=GREATEST_AMOUNT)] = 0.0
     """random placement: in training, offsets of the grid up to this many times its extent"""
-    position_stretch: Annotated[Real, Field(ge=1, le=1e6)] = 1.0
+    position_stretch: Annotated[Real, Field(ge=1, le=GREATEST_AMOUNT)] = 1.0
     """in training, greatest factor of each axis of the positions"""
-    position_zoom: Annotated[Real, Field(ge=1, le=1e6)] = 1.0
+    position_zoom: Annotated[Real, Field(ge=1, le=GREATEST_AMOUNT)] = 1.0
     """in training, greatest factor of all axes of the positions"""
-    position_noise: Annotated[Real, Field(ge=0, le=1e6)] = 0.0
+    position_noise: Annotated[Real, Field(ge=0, le=GREATEST_AMOUNT)] = 0.0
     """in training, greatest offset of each token, in token steps"""
     cls_position: Literal["none", "center", "unseen"] = "none"
     """what CLS knows of positions: none, center, or unseen (its query sees keys before rotation)"""
