@@ -10,7 +10,7 @@ import torch
 
 import liere
 from liere.cli import main, parse_arguments
-from liere.evaluation.flops import PAPER
+from liere.flops import PAPER
 from tests.integrations.test_reference import reference_weights
 
 

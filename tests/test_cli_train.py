@@ -16,9 +16,10 @@ import filelock
 import numpy as np
 
 from liere.cli import main
-from liere.training import fit, runs
-from liere.training.runs import create_run, open_run
-from liere.training.survival import StoppedError
+from liere.runs import run as runs
+from liere.runs.run import create_run, open_run
+from liere.training import fit
+from liere.training.saving import StoppedError
 from tests.training.tiny import STEPS, make_run, quiet, stop_after, write_config
 
 pytestmark = quiet
@@ -469,7 +470,7 @@ class TestGoodRuns:
         code = (
             "import os, signal, sys; from pathlib import Path\n"
             "from liere_command.signals import leave_on_signals\n"
-            "from liere.training import runs; from liere.training.config import RunConfig\n"
+            "from liere.runs import run as runs; from liere.runs.config import RunConfig\n"
             "leave_on_signals(); replace = os.replace\n"
             "os.replace = lambda *names: (os.kill(os.getpid(), signal.SIGTERM), replace(*names))\n"
             "runs.create_run(Path(sys.argv[1]), RunConfig())\n"

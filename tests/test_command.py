@@ -123,7 +123,7 @@ def test_signals_wait_for_what_must_not_be_left_halfway():
 
 def test_lines_that_nobody_reads_do_not_end_the_program():
     code = (
-        "import os, sys; from liere.commands.output import tell, warn\n"
+        "import os, sys; from liere.terminal.messages import tell, warn\n"
         "for stream in (1, 2):\n"
         "    reader, writer = os.pipe(); os.dup2(writer, stream); os.close(reader); os.close(writer)\n"
         "for _ in range(2):\n"

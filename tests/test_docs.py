@@ -13,7 +13,7 @@ import pytest
 import liere
 from liere.bench.tables import make_tables, with_quartiles
 from liere.cli import main, make_parser
-from liere.commands.output import table
+from liere.terminal.messages import table
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -116,7 +116,7 @@ def test_the_costs_in_the_readme_are_those_of_the_committed_results():
 
 def test_the_spatial_results_in_readme_and_docs_are_the_committed_ones():
     pytest.importorskip("matplotlib")
-    from liere.evaluation.report.tables import result_table
+    from liere.report.result_tables import result_table
 
     readme, page = ((ROOT / name).read_text() for name in ("README.md", "docs/spatial.md"))
     for name in ("spatial", "placement"):  # as in the paper, and with random placement
@@ -146,7 +146,7 @@ def test_the_counts_of_the_campaign_are_the_committed_ones():
 
 def test_the_tables_of_studies_are_the_committed_ones():
     pytest.importorskip("pydantic")
-    from liere.reproduce.names import label
+    from liere.reproduce.row_labels import label
 
     page = (ROOT / "docs" / "placement.md").read_text()
     columns = {
@@ -168,7 +168,7 @@ def test_the_tables_of_studies_are_the_committed_ones():
 
 def test_what_came_out_is_what_the_committed_results_say():
     pytest.importorskip("pydantic")
-    from liere.reproduce.names import label
+    from liere.reproduce.row_labels import label
 
     folder = ROOT / "docs" / "results" / "reproduce" / "small"
     page, positions = ((ROOT / "docs" / name).read_text() for name in ("reproduce.md", "positions.md"))
@@ -206,7 +206,7 @@ def test_what_came_out_is_what_the_committed_results_say():
 
 def test_the_measured_tables_are_those_of_the_committed_results():
     pytest.importorskip("pydantic")
-    from liere.reproduce.names import label
+    from liere.reproduce.row_labels import label
 
     folder = ROOT / "docs" / "results" / "reproduce" / "small"
     main_numbers = json.loads((folder / "main.json").read_text())["numbers"]["accuracy"]

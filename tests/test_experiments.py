@@ -13,9 +13,9 @@ yaml = pytest.importorskip("yaml")
 
 from liere.cli import parse_arguments  # noqa: E402
 from liere.reproduce.experiment import Experiment  # noqa: E402
-from liere.reproduce.plan import plan_runs  # noqa: E402
-from liere.training.config_file import parse_config, read_config  # noqa: E402
-from liere.training.model import build_model  # noqa: E402
+from liere.reproduce.wanted_runs import plan_runs  # noqa: E402
+from liere.runs.config_file import parse_config, read_config  # noqa: E402
+from liere.runs.model import build_model  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 CONFIGURATIONS = (ROOT / "experiments").rglob("*.yaml")

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("tests.training.requirements")
 
 from liere.commands.demo import SIZES
-from liere.evaluation.conditions import Condition
-from liere.training.runs import open_run
+from liere.runs.conditions import Condition
+from liere.runs.run import open_run
 from tests.reproduce.fakes import finish, predictions
 
 collect_tests = pytest.importorskip("tools.collect_tests")

@@ -14,10 +14,10 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from liere.commands.output import say, table
-from liere.evaluation.conditions import Condition
-from liere.files import write_atomically
-from liere.training.runs import Run, open_run
+from liere.files.writing import write_atomically
+from liere.runs.conditions import Condition
+from liere.runs.run import Run, open_run
+from liere.terminal.messages import say, table
 
 
 def main() -> None:

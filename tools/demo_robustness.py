@@ -20,14 +20,13 @@ from typing import Any
 
 from liere.commands.compare import ProgressLine, run_state
 from liere.commands.demo import ENCODINGS, EXAMPLES, RECIPE, SIZES
-from liere.commands.output import say, table
 from liere.comparison.plan import Plan, make_plan, parse_encoding, run_plan
 from liere.evaluation.summary import encoding_names, examples_to_target, plain_evaluations
-from liere.files import write_atomically
-from liere.machine import machine, versions
-from liere.training.config_file import read_config
-from liere.training.processes import available_cores
-from liere.training.runs import Run, open_run
+from liere.files.writing import write_atomically
+from liere.machine import available_cores, machine, versions
+from liere.runs.config_file import read_config
+from liere.runs.run import Run, open_run
+from liere.terminal.messages import say, table
 
 LEARNS = {
     "rope_mixed": {108: 0.99},

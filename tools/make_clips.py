@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from liere.files import prepare_folder, write_atomically
+from liere.files.writing import prepare_folder, write_atomically
 
 GAME = "boxing"
 RING = (slice(32, 182), slice(28, 132))  # the rows and columns of the screen that show the ring: no score, no clock

@@ -15,15 +15,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from liere.commands.output import say, table
-from liere.evaluation.inspection import inspect_model
-from liere.evaluation.placement_sensitivity import attention_changes
-from liere.files import write_atomically
+import torch
+
+from liere.data.normalization import to_float
+from liere.files.writing import write_atomically
+from liere.inspection.measures import inspect_model
+from liere.inspection.placement_sensitivity import attention_changes
 from liere.machine import machine
-from liere.training.classifier import Classifier
-from liere.training.images import to_float
-from liere.training.model import build_model, load_model
-from liere.training.runs import open_run
+from liere.runs.model import build_model, load_model
+from liere.runs.run import open_run
+from liere.terminal.messages import say, table
 
 OFFSETS = [(4, 0), (0, 4), (8, 8), (14, 0), (0, 14), (14, 14)]
 IMAGES = 32
@@ -62,8 +63,8 @@ def measure(folder: Path) -> list[dict[str, Any]]:
     run = open_run(folder)
     data = run.config.data.load("test", length=IMAGES)
     images, _ = data.batch(range(IMAGES))
-    classifier = Classifier(build_model(run.config), run.config)
-    pixels = to_float(images, mean=classifier.mean, std=classifier.std)
+    facts = run.config.data.facts
+    pixels = to_float(images, mean=torch.tensor(facts.mean), std=torch.tensor(facts.std))
     rows = []
     for trained in (False, True):
         model = load_model(run.config, run.final_weights) if trained else build_model(run.config).eval()

@@ -9,8 +9,8 @@ import argparse
 import json
 from pathlib import Path
 
-from liere.commands.output import say
-from liere.evaluation.report.side_by_side import write_side_by_side
+from liere.report.side_by_side import write_side_by_side
+from liere.terminal.messages import say
 
 
 def main() -> None:

@@ -16,18 +16,18 @@ from pathlib import Path
 from typing import Any
 
 from liere.commands.compare import ProgressLine, run_state
-from liere.commands.output import say
-from liere.evaluation.conditions import Condition
-from liere.files import write_atomically
-from liere.reproduce.catalogue import Entry
+from liere.files.writing import write_atomically
+from liere.reproduce.catalog import Entry
 from liere.reproduce.experiment import Experiment, experiments_folder
-from liere.reproduce.names import label
 from liere.reproduce.outcome import Outcome
-from liere.reproduce.plan import plan_runs
-from liere.reproduce.reproduce import Reproduction
+from liere.reproduce.reproduction import Reproduction
 from liere.reproduce.results import Results
-from liere.training.config_file import read_config
-from liere.training.runs import Run
+from liere.reproduce.row_labels import label
+from liere.reproduce.wanted_runs import plan_runs
+from liere.runs.conditions import Condition
+from liere.runs.config_file import read_config
+from liere.runs.run import Run
+from liere.terminal.messages import say
 
 KEPT = experiments_folder().parent / "docs" / "results" / "studies"
 

@@ -9,9 +9,8 @@ from liere.position_augmentation import augment_positions
 from liere.positions import grid_positions
 from liere.presets import create_model
 from liere.rotations import apply_rotations, exp_skew
+from liere.version import __version__
 from liere.vit import VisionTransformer
-
-__version__ = "0.1.0"
 
 __all__ = [
     "LieRE",
@@ -19,6 +18,7 @@ __all__ = [
     "RotaryEncoding",
     "TransformerShape",
     "VisionTransformer",
+    "__version__",
     "apply_rotations",
     "augment_positions",
     "create_encoding",

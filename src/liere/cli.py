@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from liere import __version__
 from liere.commands import bench, compare, data, demo, eval_command, flops, inspect_command, report, reproduce, train
-from liere.commands.output import warn
 from liere.errors import suggest
-from liere.extras import explain_missing
+from liere.optional.extras import explain_missing
+from liere.terminal.messages import warn
 from liere_command.signals import use_default_signals
 
 __all__ = ["main", "make_parser", "parse_arguments"]

@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
-from liere import __version__
+from liere.version import __version__
 
-__all__ = ["machine", "versions"]
+__all__ = ["available_cores", "machine", "versions"]
 
 
 def machine() -> dict[str, Any]:
@@ -25,6 +25,13 @@ def machine() -> dict[str, Any]:
         "memory_gb": _memory_gb(),
         "system": platform.platform(),
     }
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def versions(packages: Sequence[str] = ("torch", "timm")) -> dict[str, str | None]:

@@ -10,8 +10,8 @@ import torch
 import liere
 from liere.bench import memory, rotations, scaling, step
 from liere.cli import main, make_parser
-from liere.commands.output import show_progress
 from liere.machine import machine, versions
+from liere.terminal.messages import show_progress
 
 TINY = {"size": "vit_tiny", "depth": 1, "image_size": 8, "patch_size": 4, "num_classes": 3}
 

@@ -10,7 +10,7 @@ import yaml
 
 from liere.cli import main
 from liere.comparison.plan import make_plan, parse_encoding
-from liere.training.runs import create_run, open_run
+from liere.runs.run import create_run, open_run
 from tests.training.tiny import CONFIG, quiet, write_config
 
 pytestmark = quiet

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from liere.integrations.torchvision_ops import repair_torchvision
+from liere.optional.torchvision_ops import repair_torchvision
 
 __all__ = [
     "ACTIONS",

@@ -15,7 +15,7 @@ pytest.importorskip("tests.training.requirements")
 from liere.data import cifar, pickled_batch
 from liere.data.cifar import CIFAR_FACTS, PNG_FILES, read_cifar
 from liere.data.pickled_batch import unpickle_batch
-from liere.training.config_file import parse_config
+from liere.runs.config_file import parse_config
 from tests.data.archives import ARCHIVES, FOLDERS, python2_pickle, write_cifar, write_cifar_pngs
 
 NAMES = ("cifar10", "cifar100")

@@ -14,15 +14,15 @@ from PIL import Image
 pytest.importorskip("tests.training.requirements")
 from liere.data import crops, image_folder
 from liere.data.augmentation import rand_augment
+from liere.data.batches import EvaluationBatches, ExampleOrder, TrainingBatches, make_loader
+from liere.data.config import DataConfig
 from liere.data.crops import crop_middle, draw_box, uniform_numbers
 from liere.data.decoding import UnreadableError
 from liere.data.image_folder import read_image
 from liere.evaluation.evaluate import evaluate
 from liere.evaluation.predictions import Predictions
-from liere.integrations.torchvision_ops import repair_torchvision
-from liere.training.data_config import DataConfig
+from liere.optional.torchvision_ops import repair_torchvision
 from liere.training.fit import train
-from liere.training.stream import EvaluationBatches, ExampleOrder, TrainingBatches, make_loader
 from tests.data.file_archives import WNIDS, middle_by_torchvision, picture, write_imagenet
 from tests.training.tiny import make_run, quiet
 

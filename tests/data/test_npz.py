@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 pytest.importorskip("tests.training.requirements")
 from liere.data import npz
 from liere.data.npz import divide, read_npz
-from liere.training.config_file import parse_config
+from liere.runs.config_file import parse_config
 
 
 def noise(*shape: int, seed: int = 0) -> np.ndarray:
@@ -695,7 +695,7 @@ class TestDigest:
 
     def test_other_arrays_than_those_that_are_meant_are_refused(self, tmp_path):
         pytest.importorskip("pydantic")
-        from liere.training.data_config import DataConfig
+        from liere.data.config import DataConfig
 
         file = tmp_path / "mine.npz"
         np.savez(file, images=np.zeros((20, 4, 4), dtype=np.uint8), labels=np.arange(20) % 2)

@@ -7,9 +7,9 @@ import torch
 
 pytest.importorskip("tests.training.requirements")
 pytest.importorskip("av")
+from liere.data.config import DataConfig
 from liere.evaluation.evaluate import evaluate
 from liere.evaluation.predictions import Predictions
-from liere.training.data_config import DataConfig
 from liere.training.fit import train
 from tests.data.file_archives import ACTIONS, shown_numbers, truncate, write_ucf101
 from tests.training.tiny import make_run, quiet

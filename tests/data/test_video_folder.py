@@ -17,11 +17,11 @@ pytest.importorskip("av")
 import av
 
 from liere.data import video_frames
+from liere.data.batches import ExampleOrder, TrainingBatches, make_loader
+from liere.data.config import DataConfig
 from liere.data.decoding import UnreadableError
 from liere.data.video_folder import spread_clips
 from liere.data.video_frames import read_frames
-from liere.training.data_config import DataConfig
-from liere.training.stream import ExampleOrder, TrainingBatches, make_loader
 from tests.data.file_archives import gray_frames, middle_by_torchvision, shown_numbers, truncate, write_video
 
 FORMATS = {

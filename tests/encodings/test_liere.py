@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from liere import LieRE, create_model, grid_positions
 from liere.encodings.rope_mixed import RoPEMixed
-from liere.evaluation.inspection import relativity_errors
 from liere.generators import commutator_norm, skew_from_upper
+from liere.inspection.measures import relativity_errors
 from tests.models import small_model
 from tests.numerics import assert_close, block_sizes, dtypes, exp_by_eigenvectors, norms, seeds, tolerance
 

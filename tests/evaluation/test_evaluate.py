@@ -17,10 +17,10 @@ from liere.evaluation import evaluate as evaluate_module
 from liere.evaluation.evaluate import evaluate
 from liere.evaluation.predictions import Predictions
 from liere.evaluation.statistics import accuracy_interval, mean_interval
+from liere.runs.model import load_model
+from liere.runs.run import open_run
 from liere.training.classifier import Classifier
 from liere.training.fit import train
-from liere.training.model import load_model
-from liere.training.runs import open_run
 from tests.training.tiny import make_run, quiet
 
 pytestmark = quiet

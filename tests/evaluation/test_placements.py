@@ -8,14 +8,14 @@ import torch
 pytest.importorskip("tests.training.requirements")
 
 from liere.cli import main
-from liere.evaluation.conditions import Condition
 from liere.evaluation.evaluate import evaluate
-from liere.evaluation.placement_sensitivity import attention_changes
 from liere.evaluation.placements import agreement, describe_placements
 from liere.evaluation.predictions import Predictions
+from liere.inspection.placement_sensitivity import attention_changes
 from liere.positions import grid_positions
+from liere.runs.conditions import Condition
+from liere.runs.model import load_model
 from liere.training.fit import train
-from liere.training.model import load_model
 from tests.models import small_model
 from tests.training.tiny import make_run, quiet
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from liere import from_reference
+from liere.files.weights import load_weights
 from liere.integrations.reference import is_reference
-from liere.integrations.weights import load_weights
 
 GOLDEN = Path(__file__).parents[3] / "shared" / "golden"
 INDEX = json.loads((GOLDEN / "index.json").read_text()) if (GOLDEN / "index.json").exists() else {}

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from liere.comparison.plan import PlannedRun
-from liere.evaluation.conditions import Condition
 from liere.evaluation.predictions import Predictions
-from liere.training.runs import Run, create_run
+from liere.runs.conditions import Condition
+from liere.runs.run import Run, create_run
 
 __all__ = ["CLASSES", "finish", "predictions"]
 

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("tests.training.requirements")
 
 from liere.cli import main
-from liere.reproduce.catalogue import CATALOGUE
+from liere.reproduce.catalog import CATALOGUE
 from liere.reproduce.experiment import experiments_folder
 
 KEPT = experiments_folder().parent / "docs" / "results" / "reproduce" / "small"

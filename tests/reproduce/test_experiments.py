@@ -11,12 +11,12 @@ pytest.importorskip("tests.training.requirements")
 import yaml
 
 from liere.cli import parse_arguments
-from liere.evaluation import paper_numbers
-from liere.reproduce.catalogue import CATALOGUE
+from liere.reproduce import paper_numbers
+from liere.reproduce.catalog import CATALOGUE
 from liere.reproduce.experiment import experiments_folder, read_experiment
-from liere.reproduce.names import paper_row
-from liere.reproduce.plan import Key, plan_runs
-from liere.training.config_file import read_config
+from liere.reproduce.row_labels import paper_row
+from liere.reproduce.wanted_runs import Key, plan_runs
+from liere.runs.config_file import read_config
 
 TABLES = sorted(path.parent.name for path in (experiments_folder() / "tables").glob("*/paper.yaml"))
 EPOCH = {"cifar100": 50_000, "imagenet": 1_281_167, "ucf101": 9_537}

@@ -13,8 +13,8 @@ pytest.importorskip("tests.training.requirements")
 pytest.importorskip("av")
 
 from liere.cli import main
-from liere.comparison.jobs import Slot
-from liere.reproduce.catalogue import CATALOGUE
+from liere.comparison.local_processes import Slot
+from liere.reproduce.catalog import CATALOGUE
 from tests.data.archives import write_cifar
 from tests.data.file_archives import write_imagenet, write_ucf101
 from tests.training.tiny import quiet

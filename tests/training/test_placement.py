@@ -17,10 +17,10 @@ import yaml
 
 from liere import vit
 from liere.cli import main
-from liere.training.checkpoints import load_checkpoint
+from liere.runs.checkpoints import load_checkpoint
+from liere.runs.run import Run, open_run
 from liere.training.classifier import Classifier
 from liere.training.fit import train
-from liere.training.runs import Run, open_run
 from tests.training.tiny import CONFIG, STEPS, differences, make_run, quiet, resume, stop_after, write_config
 
 pytestmark = quiet

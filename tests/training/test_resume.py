@@ -16,16 +16,16 @@ import torch
 pytest.importorskip("tests.training.requirements")
 from safetensors.torch import load_file
 
+from liere.runs.checkpoints import load_checkpoint
+from liere.runs.model import build_model, load_model
+from liere.runs.run import open_run
 from liere.training import fit
-from liere.training.checkpoints import load_checkpoint
 from liere.training.classifier import Classifier
 from liere.training.fit import train
-from liere.training.journal import Journal
-from liere.training.model import build_model, load_model
 from liere.training.optimizer import learning_rate_factor
 from liere.training.progress import Progress
-from liere.training.runs import open_run
-from liere.training.survival import Saver, StoppedError, StopRequest, shield_new_processes, stop_on_signals
+from liere.training.saving import Saver, StoppedError, StopRequest, shield_new_processes, stop_on_signals
+from liere.training.training_log import Journal
 from tests.training.tiny import CONFIG, STEPS, differences, make_run, quiet, resume, stop_after, write_config
 
 pytestmark = quiet
@@ -260,7 +260,7 @@ class TestSignals:
         seen = []
         monkeypatch.setattr(Classifier, "on_train_start", lambda self: seen.append(signal.getsignal(signal.SIGTERM)))
         stop_after(run, 1)
-        assert [handler.__module__ for handler in seen] == ["liere.training.survival"]
+        assert [handler.__module__ for handler in seen] == ["liere.training.saving"]
 
     def test_new_processes_begin_with_signals_kept(self):
         masks = []
@@ -419,7 +419,7 @@ class TestTraining:
         )
         data = run.config.data.load("train")
         seen: list[int] = []
-        from liere.training.stream import ExampleOrder
+        from liere.data.batches import ExampleOrder
 
         order = ExampleOrder(50, seed=1)
         for step in range(5):

@@ -12,14 +12,14 @@ import torch
 pytest.importorskip("tests.training.requirements")
 import yaml
 
-from liere.training.config_file import parse_config
+from liere.runs.config_file import parse_config
+from liere.runs.run import Run, create_run, open_run
 from liere.training.fit import train
-from liere.training.runs import Run, create_run, open_run
-from liere.training.survival import StoppedError, StopRequest
+from liere.training.saving import StoppedError, StopRequest
 
 __all__ = ["CONFIG", "STEPS", "differences", "make_run", "quiet", "resume", "stop_after", "write_config"]
 
-# What Lightning says of choices that are made on purpose: `liere.training.lightning_import` hides it from users, but
+# What Lightning says of choices that are made on purpose: `liere.optional.lightning_import` hides it from users, but
 # pytest makes its filters anew for each test.
 quiet = pytest.mark.filterwarnings(
     "ignore:.*does not have many workers",

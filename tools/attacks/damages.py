@@ -130,10 +130,10 @@ class ReadDamaged:
 
     def __call__(self) -> None:
         """Read them all."""
-        from liere.training.checkpoints import load_checkpoint, load_newest
-        from liere.training.model import build_model
+        from liere.runs.checkpoints import load_checkpoint, load_newest
+        from liere.runs.model import build_model
+        from liere.runs.run import open_run
         from liere.training.optimizer import kept_shapes, make_optimizer
-        from liere.training.runs import open_run
 
         config, folder = open_run(self.run).config, self.run / "checkpoints"
         model = build_model(config)

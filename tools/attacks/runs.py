@@ -81,8 +81,8 @@ def compare(one: Path, other: Path) -> list[str]:
 
 def checkpoint_losses(run: Path, steps: int = 0) -> list[str]:
     """Return what is wrong with the newest checkpoint of a run, which has to be of so many steps at least."""
-    from liere.training.checkpoints import load_newest
-    from liere.training.runs import open_run
+    from liere.runs.checkpoints import load_newest
+    from liere.runs.run import open_run
 
     config = open_run(run).config
     checkpoint, refused = load_newest(run / "checkpoints", config.fingerprint, config.training.steps)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from liere.bench.record import group_rows
-from liere.evaluation.figures import COLOURS, INK, MUTED, canvas, encoding_label
+from liere.report.drawing import COLOURS, INK, MUTED, canvas, encoding_label
 
 __all__ = ["draw_record"]
 

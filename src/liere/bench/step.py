@@ -21,7 +21,7 @@ from torch import nn
 from liere.bench.models import inference, random_batch, train_step
 from liere.bench.race import Race, race
 from liere.bench.record import Answer, Settings
-from liere.integrations.torchvision_ops import repair_torchvision
+from liere.optional.torchvision_ops import repair_torchvision
 from liere.presets import create_model
 
 __all__ = ["ENCODINGS", "PLACED", "QUICK_SITUATIONS", "SITUATIONS", "Situation", "measure"]

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from liere.commands.arguments import positive_number
-from liere.commands.output import say, show_progress, table
 from liere.errors import suggest
+from liere.terminal.messages import say, show_progress, table
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -58,8 +58,8 @@ def run(args: argparse.Namespace) -> None:
     if args.question not in (*QUESTIONS, "all"):
         raise ValueError(f"unknown question {args.question!r}: {suggest(args.question, [*QUESTIONS, 'all'])}")
     from liere.bench.record import system_load
-    from liere.evaluation.figures import require_matplotlib
-    from liere.files import prepare_folder
+    from liere.files.writing.writing import prepare_folder
+    from liere.report.drawing import require_matplotlib
 
     require_matplotlib()
     prepare_folder(args.output, "--output")

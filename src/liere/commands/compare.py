@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from liere.commands.arguments import positive_number, seed_number
 from liere.commands.fields import add_fields, given_fields
-from liere.commands.output import say, table, warn
+from liere.terminal.messages import say, table, warn
 
 if TYPE_CHECKING:
     from liere.comparison.plan import Plan
-    from liere.training.runs import Run
+    from liere.runs.run import Run
 
 __all__ = ["HELP", "ProgressLine", "add_arguments", "run", "run_comparison", "run_state"]
 
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Compare."""
-    from liere.training.config_file import read_config
+    from liere.runs.config_file import read_config
 
     fields = given_fields(args)
     for name in ("model.encoding", "training.seed", "model.options"):
@@ -87,8 +87,8 @@ def run_comparison(plan: Plan) -> None:
     """
     from liere.commands.report import write_and_show
     from liere.comparison.plan import run_plan
-    from liere.evaluation.figures import require_matplotlib
-    from liere.files import prepare_folder
+    from liere.files.writing.writing import prepare_folder
+    from liere.report.drawing import require_matplotlib
 
     require_matplotlib()
     prepare_folder(plan.folder, "--out")
@@ -108,7 +108,7 @@ def run_comparison(plan: Plan) -> None:
         sys.exit(130)
     display.clear()
     command = "liere " + shlex.join(sys.argv[1:])
-    from liere.training.runs import open_run
+    from liere.runs.run import open_run
 
     done = [open_run(run.folder) for run in plan.runs if run.is_done()]
     if done:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from liere.commands.arguments import positive_number
-from liere.commands.output import say
 from liere.errors import suggest
+from liere.terminal.messages import say
 
 if TYPE_CHECKING:
     from liere.data.examples import ExampleSet
@@ -47,8 +47,8 @@ def run(args: argparse.Namespace) -> None:
     """Draw the sheet."""
     if args.name not in DATA_SETS:
         raise ValueError(f"unknown data set {args.name!r}: {suggest(args.name, DATA_SETS)}")
-    from liere.evaluation.contact_sheet import draw_contact_sheet
-    from liere.files import prepare_folder
+    from liere.files.writing.writing import prepare_folder
+    from liere.report.contact_sheet import draw_contact_sheet
 
     data = _open(args)
     size = data.facts.image_size[-1]
@@ -75,7 +75,7 @@ def _open(args: argparse.Namespace) -> ExampleSet:
         )
     if (args.distance, args.distractor_arrows, args.distractor_letters, args.colours) != ([1], 7, 5, "black"):
         raise ValueError(f"--distance, --distractor-arrows, --distractor-letters and --colours are not for {args.name}")
-    from liere.training.config_file import parse_config
+    from liere.runs.config_file import parse_config
 
     fields = {"name": args.name, "root": args.root, "size": args.size, "seed": args.seed}
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from liere.commands.arguments import positive_number
 from liere.commands.compare import run_comparison
-from liere.commands.output import say
+from liere.terminal.messages import say
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Compare the encodings."""
     from liere.comparison.plan import make_plan
-    from liere.training.config_file import read_config
+    from liere.runs.config_file import read_config
 
     name = "demo-quick.yaml" if args.quick else RECIPE
     with resources.as_file(resources.files("liere") / "recipes" / name) as file:

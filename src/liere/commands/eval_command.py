@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from liere.commands.arguments import positive_number
-from liere.commands.output import say, warn
-from liere.evaluation.conditions import POLICIES, SCALES, SHUFFLES, Condition
+from liere.runs.conditions import POLICIES, SCALES, SHUFFLES, Condition
+from liere.terminal.messages import say, warn
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Evaluate, print and write."""
-    from liere.training.runs import open_run
+    from liere.runs.run import open_run
 
     run = open_run(args.run_folder)
     hardware = run.config.hardware.model_copy(update={"devices": args.devices, "nodes": 1})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from liere.extras import explain_missing
+from liere.optional.extras import explain_missing
 
 __all__ = ["add_fields", "given_fields"]
 
@@ -15,7 +15,7 @@ def add_fields(parser: argparse.ArgumentParser) -> None:
     """Add an argument for every field; none where the packages for training are not installed, which `run` tells."""
     parser.allow_abbrev = False
     try:
-        from liere.training.config import config_fields
+        from liere.runs.config import config_fields
     except ImportError as error:
         parser.set_defaults(fields_missing=explain_missing(error))
         return

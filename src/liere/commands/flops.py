@@ -7,9 +7,9 @@ import json
 from typing import Any
 
 from liere.commands.arguments import add_model_arguments, dimensions, model_input
-from liere.commands.output import say, table
-from liere.evaluation.flops import FlopCount, PaperFigure, count_flops, paper_figure
+from liere.flops import FlopCount, PaperFigure, count_flops, paper_figure
 from liere.presets import SIZES, resolve_size
+from liere.terminal.messages import say, table
 
 __all__ = ["HELP", "add_arguments", "run"]
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from liere.commands.arguments import add_model_arguments, dimensions, model_input
-from liere.commands.output import say, table
-from liere.files import prepare_folder, write_atomically
+from liere.files.writing.reading import reason
+from liere.files.writing.writing import prepare_folder, write_atomically
 from liere.presets import SIZES
-from liere.reading import reason
+from liere.terminal.messages import say, table
 
 if TYPE_CHECKING:
-    from liere.evaluation.inspection import Inspection
+    from liere.inspection.measures import Inspection
     from liere.vit import VisionTransformer
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
     """Inspect, print and draw."""
     import torch
 
-    from liere.evaluation.inspection import inspect_model
+    from liere.inspection.measures import inspect_model
 
     torch.manual_seed(args.seed)
     model = _load(args)
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> None:
     write_atomically(args.out / "inspect.json", json.dumps(numbers.as_dict(), indent=1) + "\n")
     say()
     say(f"wrote {args.out / 'inspect.json'}")
-    from liere.evaluation.inspection_figure import draw_inspection
+    from liere.inspection.overview_figure import draw_inspection
 
     picture = args.out / "inspect.png"
     draw_inspection(model, numbers, f"{Path(args.model).name}, {args.encoding}", picture)
@@ -74,7 +74,7 @@ def _load(args: argparse.Namespace) -> VisionTransformer:
         if args.size is not None:
             raise ValueError(f"--size {args.size} goes with a file of weights, but MODEL is {args.model}: leave it out")
         return create_model(args.model, **own)
-    from liere.integrations.weights import load_weights
+    from liere.files.writing.weights import load_weights
 
     weights = load_weights(path)
     if is_reference(weights):

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from liere.commands.output import say, table
+from liere.terminal.messages import say, table
 
 if TYPE_CHECKING:
-    from liere.training.runs import Run
+    from liere.runs.run import Run
 
 __all__ = ["HELP", "add_arguments", "run", "write_and_show"]
 
@@ -43,14 +43,15 @@ def run(args: argparse.Namespace) -> None:
 
 def write_and_show(runs: Sequence[Run], folder: Path, command: str, name: str = "report") -> Path:
     """Write the report of runs to a folder, print its table and its finding, and return its page."""
-    from liere.evaluation.report import write_report
-    from liere.evaluation.report.finding import finding
-    from liere.evaluation.report.tables import result_table
     from liere.evaluation.summary import summarise
-    from liere.evaluation.task_pictures import make_pictures
-    from liere.files import prepare_folder
+    from liere.files.writing.writing import prepare_folder
+    from liere.report import write_report
+    from liere.report.result_tables import result_table
+    from liere.report.task_pictures import make_pictures
+    from liere.report.verdict import finding
 
     comparison = summarise(runs, command=command, root=folder)
+    add_printed_numbers(comparison, [run.config for run in runs])
     prepare_folder(folder, "--out")
     sizes = [comparison["train_size"], max(comparison["sizes"])]
     page = write_report(comparison, make_pictures(runs, sizes), folder, name)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from liere.commands.arguments import positive_number, seed_number
 from liere.commands.compare import ProgressLine, run_state
 from liere.commands.fields import add_fields, given_fields
-from liere.commands.output import say, table, warn
+from liere.terminal.messages import say, table, warn
 
 if TYPE_CHECKING:
-    from liere.reproduce.catalogue import Entry
+    from liere.reproduce.catalog import Entry
     from liere.reproduce.experiment import Experiment
-    from liere.reproduce.reproduce import Reproduction
-    from liere.training.runs import Run
+    from liere.reproduce.reproduction import Reproduction
+    from liere.runs.run import Run
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> None:
     for name in ("model.encoding", "training.seed", "model.options"):
         if name in fields:
             raise ValueError(f"--{name} is what the experiments vary: use --encodings and --seeds instead")
-    from liere.reproduce.catalogue import find_entry
+    from liere.reproduce.catalog import find_entry
 
     if args.name == "list":
         _list(args.data)
@@ -96,7 +96,7 @@ def _reproduce_all(args: argparse.Namespace, fields: dict[str, str]) -> None:
     Raises:
         RuntimeError: If some could not be made.
     """
-    from liere.reproduce.catalogue import CATALOGUE
+    from liere.reproduce.catalog import CATALOGUE
 
     failed = []
     for name, entry in CATALOGUE.items():
@@ -110,7 +110,7 @@ def _reproduce_all(args: argparse.Namespace, fields: dict[str, str]) -> None:
 
 
 def _list(data: Path | None) -> None:
-    from liere.reproduce.catalogue import CATALOGUE
+    from liere.reproduce.catalog import CATALOGUE
 
     rows = [[entry.name, entry.paper, *(_cost(entry, scale, data) for scale in SCALES)] for entry in CATALOGUE.values()]
     for line in table(["name", "in the paper", "small scale", "paper scale"], rows, left=4):
@@ -127,8 +127,8 @@ def _list(data: Path | None) -> None:
 
 def _cost(entry: Entry, scale: str, data: Path | None) -> str:
     """Say what a table costs: nothing but seconds where its runs are kept, or else their training."""
-    from liere.reproduce.reproduce import committed_runs, prepare
-    from liere.training.cost import duration, estimate_seconds, scaled
+    from liere.reproduce.reproduction import committed_runs, prepare
+    from liere.runs.cost import duration, estimate_seconds, scaled
 
     if not entry.experiment:
         return "no runs"
@@ -150,8 +150,8 @@ def _cost(entry: Entry, scale: str, data: Path | None) -> str:
 
 
 def _reproduce(entry: Entry, args: argparse.Namespace, fields: dict[str, str]) -> None:
-    from liere.files import prepare_folder
-    from liere.reproduce.reproduce import committed_runs, prepare
+    from liere.files.writing.writing import prepare_folder
+    from liere.reproduce.reproduction import committed_runs, prepare
 
     folder = args.out or Path("liere-reproduce") / (f"{args.scale}-smoke" if args.smoke else args.scale)
     reproduction, failures = None, list[str]()
@@ -190,8 +190,8 @@ def _reproduce(entry: Entry, args: argparse.Namespace, fields: dict[str, str]) -
 
 def _run_missing(reproduction: Reproduction, jobs: int | None) -> list[str]:
     """Make what is missing, tell how it goes, and return what failed, a line each."""
-    from liere.evaluation.figures import require_matplotlib
     from liere.evaluation.summary import plain_evaluations
+    from liere.report.drawing import require_matplotlib
 
     require_matplotlib()
     reproduction.check()
@@ -226,7 +226,7 @@ def _run_missing(reproduction: Reproduction, jobs: int | None) -> list[str]:
 
 
 def _say_missing(reproduction: Reproduction) -> int:
-    from liere.training.cost import duration, estimate_seconds, scaled
+    from liere.runs.cost import duration, estimate_seconds, scaled
 
     missing, total = reproduction.missing(), len(reproduction.runs())
     say(f"{reproduction.entry.name}: {total - len(missing)} of {total} runs are finished")
@@ -244,7 +244,7 @@ def _say_missing(reproduction: Reproduction) -> int:
 
 
 def _write_configs(reproduction: Reproduction, folder: Path) -> None:
-    from liere.files import prepare_folder, write_atomically
+    from liere.files.writing.writing import prepare_folder, write_atomically
 
     prepare_folder(folder, "--configs")
     runs = reproduction.runs()
@@ -285,7 +285,7 @@ def _title(entry: Entry) -> str:
 def _show(entry: Entry, reproduction: Reproduction | None, folder: Path, args: argparse.Namespace) -> None:
     """Print the table and the verdicts, and write the files."""
     from liere.reproduce.export import export_run
-    from liere.reproduce.report import write_outcome
+    from liere.reproduce.outcome_page import write_outcome
 
     results = reproduction.results() if reproduction else None
     outcome = entry.build(results) if results else entry.build()

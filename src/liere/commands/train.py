@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 from liere.commands.arguments import positive_number
 from liere.commands.fields import add_fields, given_fields
-from liere.commands.output import tell, warn
-from liere.extras import TRAINING, require
-from liere.training.processes import is_first_process
+from liere.optional.extras import TRAINING, require
+from liere.terminal.messages import tell, warn
+from liere_command.processes import is_first_process
 from liere_command.signals import say_on_leaving
 
 if TYPE_CHECKING:
-    from liere.training.config import RunConfig
-    from liere.training.cost import Cost
-    from liere.training.runs import Run
+    from liere.runs.config import RunConfig
+    from liere.runs.cost import Cost
+    from liere.runs.run import Run
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -52,8 +52,8 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError("give either --config FILE for a new run or --resume RUN to resume one")
     if args.resume is not None:
         return _resume(args, fields)
-    from liere.training.config_file import parse_config, read_config
-    from liere.training.runs import check_new, create_run, open_run
+    from liere.runs.config_file import parse_config, read_config
+    from liere.runs.run import check_new, create_run, open_run
 
     config = parse_config(read_config(args.config), fields, source=str(args.config))
     folder = args.out or Path("runs") / f"{args.config.stem}-seed{config.training.seed}"
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _resume(args: argparse.Namespace, fields: dict[str, str]) -> int:
-    from liere.training.runs import open_run
+    from liere.runs.run import open_run
 
     if args.out is not None:
         raise ValueError(f"--out {args.out} goes with a new run, but --resume has its folder already: leave it out")
@@ -87,8 +87,8 @@ def _resume(args: argparse.Namespace, fields: dict[str, str]) -> int:
 
 def _check(config: RunConfig, folder: Path) -> Cost:
     """Build everything once, so that what does not fit is told now, and say what the run will cost."""
-    from liere.training.cost import estimate_cost
-    from liere.training.model import build_model
+    from liere.runs.cost import estimate_cost
+    from liere.runs.model import build_model
 
     config.hardware.check()
     for split in ("train", "test"):
@@ -104,7 +104,7 @@ def _check(config: RunConfig, folder: Path) -> Cost:
 
 def _train(run: Run, args: argparse.Namespace) -> int:
     from liere.training.fit import train
-    from liere.training.survival import StoppedError, StopRequest
+    from liere.training.saving import StoppedError, StopRequest
 
     say_on_leaving(lambda: _how_to_go_on(run))
     request = StopRequest(further_steps=args.steps)

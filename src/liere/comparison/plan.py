@@ -17,15 +17,15 @@ from typing import Any
 import torch
 import yaml
 
-from liere.comparison.jobs import Job, Slot, run_jobs
-from liere.evaluation.conditions import Condition
-from liere.reading import check_regular, open_regular
-from liere.training.config import RunConfig
-from liere.training.config_file import load_yaml, parse_config
-from liere.training.cost import estimate_operations
-from liere.training.model import build_model
-from liere.training.processes import available_cores
-from liere.training.runs import Run, create_run, open_run
+from liere.comparison.local_processes import Job, Slot, run_jobs
+from liere.files.writing.reading import check_regular, open_regular
+from liere.machine import available_cores
+from liere.runs.conditions import Condition
+from liere.runs.config import RunConfig
+from liere.runs.config_file import load_yaml, parse_config
+from liere.runs.cost import estimate_operations
+from liere.runs.model import build_model
+from liere.runs.run import Run, create_run, open_run
 
 __all__ = [
     "Plan",
@@ -235,7 +235,7 @@ def _train_and_evaluate(planned: PlannedRun, slot: Slot) -> None:
         os.environ["CUDA_VISIBLE_DEVICES"] = devices[slot.number % len(devices)]
     from liere.evaluation.evaluate import evaluate
     from liere.training.fit import train
-    from liere.training.survival import StoppedError, StopRequest
+    from liere.training.saving import StoppedError, StopRequest
 
     def say(line: str) -> None:
         sys.stdout.write(line + "\n")

@@ -1,4 +1,4 @@
-"""Data sets, one a file; `liere.training.data_config.DataConfig` opens any of them by name."""
+"""Data sets, one a file; `liere.data.config.DataConfig` opens any of them by name."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def rand_augment(image: Tensor, word: int, operations: int = 2, magnitude: int =
 
     Torch's global generators are left as they were, those of GPUs too.
     """
-    from liere.integrations.torchvision_ops import repair_torchvision
+    from liere.optional.torchvision_ops import repair_torchvision
 
     repair_torchvision()
     from torchvision.transforms import RandAugment

@@ -20,8 +20,8 @@ from torch import Tensor
 
 from liere.data.examples import DataFacts
 from liere.data.pickled_batch import unpickle_batch
-from liere.files import is_machine_trouble
-from liere.reading import DamagedError, open_regular, read_bytes, read_json, reason
+from liere.files.writing.reading import DamagedError, open_regular, read_bytes, read_json, reason
+from liere.files.writing.writing import is_machine_trouble
 from liere.shapes import Int, UInt8
 
 __all__ = ["CIFAR_FACTS", "read_cifar"]
@@ -100,7 +100,7 @@ def read_cifar(
 
 
 def _source(name: str) -> Any:
-    from liere.integrations.torchvision_ops import repair_torchvision
+    from liere.optional.torchvision_ops import repair_torchvision
 
     repair_torchvision()
     from torchvision import datasets

@@ -10,21 +10,22 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import torch
+from torch import Tensor
 
-from liere.data.examples import ExampleSet
-from liere.evaluation.conditions import Condition
+from liere.data.batches import EvaluationBatches, make_loader
+from liere.data.examples import Batch, ExampleSet
 from liere.evaluation.predictions import Predictions
 from liere.evaluation.shuffling import ShuffledData
 from liere.evaluation.statistics import accuracy_interval, mean_interval
-from liere.files import write_atomically
+from liere.files.writing.writing import write_atomically
+from liere.optional.lightning_import import import_lightning
 from liere.positions import Policy
 from liere.presets import image_and_patch
-from liere.training.classifier import Classifier
-from liere.training.lightning_import import import_lightning
-from liere.training.model import load_model
-from liere.training.runs import Run
-from liere.training.stream import EvaluationBatches, make_loader
-from liere.training.trainer import make_trainer
+from liere.runs.conditions import Condition
+from liere.runs.image_classifier import ImageClassifier
+from liere.runs.model import load_model
+from liere.runs.run import Run
+from liere.runs.trainer import make_trainer
 from liere.vit import AttentionScale
 
 pl = import_lightning()
@@ -71,7 +72,7 @@ def evaluate(
             f"placements move coordinates, but the encoding {config.model.encoding} has none: leave them out"
         )
     offsets = {one: one.offsets(len(model.grid)) if one.placement else None for one in wanted}
-    classifier = Classifier(model, config)
+    predictor = _Predictor(ImageClassifier(model, config.data.facts), config.hardware.threads)
     gather = _Gather()
     trainer = make_trainer(config, callbacks=[gather])
     world = config.hardware.devices * config.hardware.nodes
@@ -87,7 +88,7 @@ def evaluate(
         model.position_policy = cast(Policy, condition.policy) if condition.policy else policy
         model.attention_scale = cast(AttentionScale, condition.attention_scale) if condition.attention_scale else scale
         model.placement = offsets[condition]
-        _predict(trainer, classifier, _Data(split, batch_size, config.hardware.workers))
+        _predict(trainer, predictor, _Data(split, batch_size, config.hardware.workers))
         if trainer.is_global_zero:
             predictions = gather.predictions()
             skipped = len(split) - len(predictions.ids)
@@ -115,14 +116,14 @@ def evaluate(
     return records
 
 
-def _predict(trainer: Any, classifier: Classifier, data: _Data) -> None:
+def _predict(trainer: Any, predictor: _Predictor, data: _Data) -> None:
     """Predict all examples; Ctrl-C is a `KeyboardInterrupt`, as everywhere.
 
     Lightning would end the program without a word, and ignore further ones.
     """
     handler = signal.getsignal(signal.SIGINT)
     try:
-        trainer.predict(classifier, datamodule=data, return_predictions=False)
+        trainer.predict(predictor, datamodule=data, return_predictions=False)
     except SystemExit:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, handler)
@@ -135,6 +136,24 @@ def _load(run: Run, condition: Condition, examples: int | None) -> ExampleSet:
         return data
     _, patch = image_and_patch(data.facts.image_size, run.config.model.patch_size)
     return ShuffledData(data, patch, condition.shuffle)
+
+
+class _Predictor(pl.LightningModule):  # type: ignore[misc, name-defined]
+    """What a model says of each example."""
+
+    def __init__(self, images: ImageClassifier, threads: int | None) -> None:
+        super().__init__()
+        self.images, self.threads = images, threads
+
+    def setup(self, stage: str) -> None:
+        """Set the number of threads, after Lightning has done so for several processes."""
+        if self.threads is not None:
+            torch.set_num_threads(self.threads)
+
+    def predict_step(self, batch: Batch, batch_idx: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return ids, labels, predictions and losses."""
+        predictions, losses, _ = self.images.classify(batch)
+        return batch.ids, batch.labels, predictions, losses
 
 
 class _Data(pl.LightningDataModule):  # type: ignore[misc, name-defined]
@@ -155,15 +174,15 @@ class _Gather(pl.Callback):  # type: ignore[misc, name-defined]
         self.parts: list[Any] = []
         self.all_parts: list[list[Any]] = []
 
-    def on_predict_start(self, trainer: Any, classifier: Classifier) -> None:
+    def on_predict_start(self, trainer: Any, predictor: _Predictor) -> None:
         """Begin anew."""
         self.parts = []
 
-    def on_predict_batch_end(self, trainer: Any, classifier: Classifier, outputs: Any, *_: Any) -> None:
+    def on_predict_batch_end(self, trainer: Any, predictor: _Predictor, outputs: Any, *_: Any) -> None:
         """Keep a batch."""
         self.parts.append([column.tolist() for column in outputs])
 
-    def on_predict_end(self, trainer: Any, classifier: Classifier) -> None:
+    def on_predict_end(self, trainer: Any, predictor: _Predictor) -> None:
         """Send everything to everyone."""
         self.all_parts = [self.parts]
         if trainer.world_size > 1:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from liere.evaluation.conditions import Condition
 from liere.evaluation.predictions import read_predictions
-from liere.training.runs import Run
+from liere.runs.conditions import Condition
+from liere.runs.run import Run
 
 __all__ = ["agreement", "describe_placements"]
 

@@ -10,19 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from liere.evaluation.conditions import Condition
 from liere.evaluation.pairs import compare_pairs, pairs_note
-from liere.evaluation.paper_numbers import LABELS, SPATIAL, SPATIAL_NOTE
 from liere.evaluation.predictions import Predictions, common_examples, read_predictions
-from liere.evaluation.report import FORMAT
 from liere.evaluation.seeds import seed_spread
 from liere.evaluation.statistics import accuracy_interval, mean_interval
 from liere.machine import versions
-from liere.training.config import COORDINATE_FIELDS, ModelConfig, RunConfig
-from liere.training.runs import Run, open_run
+from liere.runs.conditions import Condition
+from liere.runs.config import COORDINATE_FIELDS, ModelConfig, RunConfig
+from liere.runs.run import Run, open_run
 
-__all__ = ["encoding_names", "examples_to_target", "find_runs", "plain_evaluations", "summarise"]
+__all__ = ["FORMAT", "encoding_names", "examples_to_target", "find_runs", "plain_evaluations", "summarise"]
 
+FORMAT = "liere-comparison-1"
 TARGET = 0.95
 
 
@@ -61,7 +60,7 @@ def _with_options(config: RunConfig) -> str:
 
 
 def summarise(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any]:
-    """Return what the runs found, by encoding; see `liere.evaluation.report` for what is made of it.
+    """Return what the runs found, by encoding; see `liere.report` for what is made of it.
 
     Args:
         runs: Finished, evaluated runs.
@@ -102,7 +101,7 @@ def summarise(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any
         "versions": versions(("scipy",)) | result["versions"],
         "machine": result["machine"],
         "encodings": rows,
-        "paper_note": SPATIAL_NOTE if any(row["paper"] for row in rows) else "",
+        "paper_note": "",  # filled in by who knows a paper on the same task
         "pairs": pairs,
         "pairs_note": pairs_note(predictions, pairs),
         "runs": [
@@ -152,9 +151,6 @@ def _row(name: str, group: list[Run], sizes: list[int]) -> dict[str, Any]:
     results = [run.result() for run in group]
     reached = [examples for run in group if (examples := examples_to_target(run)) is not None]
     config = group[0].config
-    paper = (
-        SPATIAL.get(config.model.encoding, {}) if config.data.name == "spatial" and config.data.distance == 1 else {}
-    )
     return {
         "encoding": name,
         "options": config.model.options,
@@ -166,8 +162,8 @@ def _row(name: str, group: list[Run], sizes: list[int]) -> dict[str, Any]:
         "examples_to_target": statistics.median(reached) if reached else None,
         "seeds_at_target": len(reached),
         "evaluations": [_evaluation(group, size) for size in sizes],
-        "paper": {str(size): paper[f"{size} px"].value for size in sizes if f"{size} px" in paper} or None,
-        "paper_label": LABELS.get(config.model.encoding) if paper else None,
+        "paper": None,
+        "paper_label": None,
     }
 
 

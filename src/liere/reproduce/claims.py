@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from liere.evaluation.report.cells import p_value
 from liere.evaluation.seeds import SIGNIFICANT, SeedComparison, compare_seeds
 from liere.evaluation.statistics import paired_z_test
-from liere.reproduce.names import label
+from liere.report.table_cells import p_value
 from liere.reproduce.outcome import Claim, Verdict
 from liere.reproduce.results import Found, pair
+from liere.reproduce.row_labels import label
 
 __all__ = ["compare", "is_best", "judge", "p_text"]
 

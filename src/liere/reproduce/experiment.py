@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
+from liere.config_fields import Count, Section, Seed
 from liere.errors import suggest
-from liere.evaluation.conditions import Condition
-from liere.training.config_file import explain, read_config
-from liere.training.fields import Count, Section, Seed
+from liere.runs.conditions import Condition
+from liere.runs.config_file import explain, read_config
 
 from pydantic import Field, ValidationError, model_validator  # isort: skip  (`fields` tells where it is missing)
 

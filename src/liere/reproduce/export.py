@@ -6,9 +6,9 @@ import gzip
 import json
 from pathlib import Path
 
-from liere.files import write_atomically
-from liere.reading import read_bytes
-from liere.training.runs import Run
+from liere.files.writing.reading import read_bytes
+from liere.files.writing.writing import write_atomically
+from liere.runs.run import Run
 
 __all__ = ["export_run"]
 

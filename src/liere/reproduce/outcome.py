@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from liere.evaluation.paper_numbers import Printed
-from liere.evaluation.report.cells import Cell, Table
-from liere.evaluation.report.figures import Drawing
+from liere.report.charts import Drawing
+from liere.report.table_cells import Cell, Table
 from liere.reproduce.measured import Measured
+from liere.reproduce.paper_numbers import Printed
 
 __all__ = ["NOTHING", "Claim", "Outcome", "Verdict", "number", "printed"]
 

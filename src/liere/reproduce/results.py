@@ -11,13 +11,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from liere.evaluation.conditions import Condition
 from liere.evaluation.predictions import Predictions, common_examples, read_predictions
 from liere.evaluation.statistics import accuracy_interval, mean_interval
 from liere.reproduce.experiment import Experiment
 from liere.reproduce.measured import Measured
-from liere.reproduce.plan import Key
-from liere.training.runs import Run
+from liere.reproduce.wanted_runs import Key
+from liere.runs.conditions import Condition
+from liere.runs.run import Run
 
 __all__ = ["Found", "Results", "pair"]
 

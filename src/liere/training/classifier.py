@@ -1,8 +1,7 @@
-"""What Lightning trains: a model, its loss, its optimiser; and what it predicts, example by example."""
+"""What Lightning trains: a model, its loss and its optimizer."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +9,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from liere.data.batches import seed_of
 from liere.data.examples import Batch
-from liere.training.config import RunConfig
-from liere.training.images import to_float
-from liere.training.lightning_import import import_lightning
+from liere.optional.lightning_import import import_lightning
+from liere.runs.config import RunConfig
+from liere.runs.image_classifier import ImageClassifier
 from liere.training.optimizer import learning_rate_factor, make_optimizer
-from liere.training.stream import seed_of
 from liere.vit import VisionTransformer
 
 pl = import_lightning()
@@ -44,13 +43,11 @@ class Classifier(pl.LightningModule):  # type: ignore[misc, name-defined]
 
     def __init__(self, model: VisionTransformer, config: RunConfig, *, first_step: int = 0) -> None:
         super().__init__()
-        self.model = model
         self.config = config
         self.first_step = first_step
         self.validation: Score | None = None
         self._sums = torch.zeros(3)
-        for name in ("mean", "std"):
-            self.register_buffer(name, torch.tensor(getattr(config.data.facts, name)), persistent=False)
+        self.images = ImageClassifier(model, config.data.facts)
 
     @property
     def step(self) -> int:
@@ -63,7 +60,7 @@ class Classifier(pl.LightningModule):  # type: ignore[misc, name-defined]
             torch.set_num_threads(self.config.hardware.threads)
 
     def configure_optimizers(self) -> dict[str, Any]:
-        """Return the optimiser, and the schedule from the first step on."""
+        """Return the optimizer, and the schedule from the first step on."""
         optimizer = make_optimizer(self.model, self.config.optimizer)
 
         def factor(step: int) -> float:
@@ -76,9 +73,14 @@ class Classifier(pl.LightningModule):  # type: ignore[misc, name-defined]
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
+    @property
+    def model(self) -> VisionTransformer:
+        """What maps normalized images to logits."""
+        return self.images.model
+
     def forward(self, images: Tensor) -> Tensor:
         """Return the logits of images as a data set has them."""
-        return self.model(to_float(images, mean=self.mean, std=self.std))
+        return self.images(images)
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
         """Seed this part of this step."""
@@ -95,29 +97,10 @@ class Classifier(pl.LightningModule):  # type: ignore[misc, name-defined]
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         """Count examples, right answers and losses."""
-        _, losses, right = self.classify(batch)
+        _, losses, right = self.images.classify(batch)
         self._sums += torch.stack([torch.ones_like(losses), right, losses]).sum(1)
 
     def on_validation_epoch_end(self) -> None:
         """Sum over processes, each of which saw other examples."""
         examples, right, loss = self.trainer.strategy.reduce(self._sums, reduce_op="sum").tolist()
         self.validation = Score(right / examples, loss / examples)
-
-    def predict_step(self, batch: Batch, batch_idx: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return ids, labels, predictions and losses."""
-        predictions, losses, _ = self.classify(batch)
-        return batch.ids, batch.labels, predictions, losses
-
-    def classify(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """Return predictions, losses and whether they are right, `[batch]` each."""
-        logits = self._logits(batch.images)
-        losses = F.cross_entropy(logits, batch.labels, reduction="none")
-        predictions = logits.argmax(1)
-        return predictions, losses, (predictions == batch.labels).float()
-
-    def _logits(self, images: Tensor) -> Tensor:
-        """Return logits; those of several clips of an example are the logarithms of their mean probabilities."""
-        if images.ndim < len(self.config.data.facts.image_size) + 3:
-            return self(images).float()
-        clips = self(images.flatten(0, 1)).float().log_softmax(1).unflatten(0, images.shape[:2])
-        return clips.logsumexp(1) - math.log(images.shape[1])

@@ -11,23 +11,23 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
+from liere.data.batches import EvaluationBatches, ExampleOrder, TrainingBatches, make_loader
 from liere.data.examples import Batch
-from liere.files import write_atomically
+from liere.files.writing.writing import write_atomically
 from liere.machine import machine, versions
-from liere.training.checkpoints import Checkpoint, finish_saving, load_newest, save_weights
+from liere.optional.lightning_import import import_lightning
+from liere.runs.checkpoints import Checkpoint, finish_saving, load_newest, save_weights
+from liere.runs.config import RunConfig
+from liere.runs.model import build_model, count_parameters, load_model
+from liere.runs.run import Run, remove_killed_starts
+from liere.runs.trainer import make_trainer
 from liere.training.classifier import Classifier
-from liere.training.config import RunConfig
-from liere.training.journal import Journal, quiet_events
-from liere.training.lightning_import import import_lightning
-from liere.training.model import build_model, count_parameters, load_model
 from liere.training.optimizer import kept_shapes, make_optimizer
-from liere.training.processes import end_with_first_process, is_first_process
 from liere.training.progress import Progress
-from liere.training.runs import Run, remove_killed_starts
-from liere.training.stream import EvaluationBatches, ExampleOrder, TrainingBatches, make_loader
-from liere.training.survival import Saver, StoppedError, StopRequest, shield_new_processes, stop_on_signals
-from liere.training.trainer import make_trainer
+from liere.training.saving import Saver, StoppedError, StopRequest, shield_new_processes, stop_on_signals
+from liere.training.training_log import Journal, quiet_events
 from liere.vit import VisionTransformer
+from liere_command.processes import end_with_first_process, is_first_process
 
 pl = import_lightning()
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from liere.optional.lightning_import import import_lightning
 from liere.training.classifier import Classifier
-from liere.training.journal import Journal
-from liere.training.lightning_import import import_lightning
+from liere.training.training_log import Journal
 
 pl = import_lightning()
 

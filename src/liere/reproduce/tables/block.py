@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from liere.comparison.plan import parse_encoding
-from liere.evaluation.paper_numbers import BLOCK
-from liere.evaluation.report.cells import Cell, Column, Table
-from liere.evaluation.report.marks import Drawing
+from liere.report.chart_marks import Drawing
+from liere.report.table_cells import Cell, Column, Table
 from liere.reproduce.claims import is_best
-from liere.reproduce.figures import draw_columns
 from liere.reproduce.measured import Measured
 from liere.reproduce.outcome import Outcome, number, printed
-from liere.reproduce.plan import Key
+from liere.reproduce.outcome_charts import draw_columns
+from liere.reproduce.paper_numbers import BLOCK
 from liere.reproduce.results import Results
 from liere.reproduce.tables.grid import interval_note
+from liere.reproduce.wanted_runs import Key
 
 __all__ = ["build_block"]
 

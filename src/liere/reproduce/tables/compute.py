@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 from liere.comparison.plan import parse_encoding
 from liere.evaluation.compute_saving import Curve, compute_savings, mean_curve
-from liere.evaluation.paper_numbers import COMPUTE_RATIO
-from liere.evaluation.report.cells import Cell, Column, Table
 from liere.evaluation.seeds import compare_seeds
+from liere.report.table_cells import Cell, Column, Table
 from liere.reproduce.claims import judge
-from liere.reproduce.figures import draw_curves
-from liere.reproduce.names import label, paper_row
 from liere.reproduce.outcome import NOTHING, Claim, Outcome
-from liere.reproduce.plan import Key
+from liere.reproduce.outcome_charts import draw_curves
+from liere.reproduce.paper_numbers import COMPUTE_RATIO
 from liere.reproduce.results import Results
-from liere.training.cost import forward_operations, scaled
+from liere.reproduce.row_labels import label, paper_row
+from liere.reproduce.wanted_runs import Key
+from liere.runs.cost import forward_operations, scaled
 
 __all__ = ["build_compute"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from liere.evaluation.flops import PAPER, PAPER_INPUT, FlopCount, count_flops
-from liere.evaluation.report.cells import Cell, Column, Table
+from liere.flops import PAPER, PAPER_INPUT, FlopCount, count_flops
 from liere.presets import SIZES
-from liere.reproduce.names import label
+from liere.report.table_cells import Cell, Column, Table
 from liere.reproduce.outcome import Claim, Outcome
+from liere.reproduce.row_labels import label
 
 __all__ = ["build_flops"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from liere.evaluation.paper_numbers import Printed
-from liere.evaluation.report.cells import Cell, Column, Table
+from liere.report.table_cells import Cell, Column, Table
 from liere.reproduce.measured import Measured
-from liere.reproduce.names import label, paper_row
 from liere.reproduce.outcome import NOTHING, number, printed
+from liere.reproduce.paper_numbers import Printed
 from liere.reproduce.results import Results
+from liere.reproduce.row_labels import label, paper_row
 
 __all__ = ["grid_numbers", "grid_table", "interval_note", "slips"]
 

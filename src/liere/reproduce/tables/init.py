@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from liere.evaluation.paper_numbers import INIT
-from liere.evaluation.report.cells import Cell, Column, Table
 from liere.evaluation.seeds import compare_seeds
 from liere.evaluation.statistics import PairedZ, paired_z_test
+from liere.report.table_cells import Cell, Column, Table
 from liere.reproduce.claims import judge
-from liere.reproduce.names import label
 from liere.reproduce.outcome import NOTHING, Claim, Outcome, number
-from liere.reproduce.plan import Key
+from liere.reproduce.paper_numbers import INIT
 from liere.reproduce.results import Found, Results, pair
+from liere.reproduce.row_labels import label
 from liere.reproduce.tables.grid import interval_note
+from liere.reproduce.wanted_runs import Key
 
 __all__ = ["build_init"]
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from liere.evaluation.paper_numbers import LOSS, MAIN, P_VALUES, Printed
-from liere.evaluation.report.cells import Cell, Column, Table
-from liere.evaluation.report.marks import Drawing
 from liere.evaluation.seeds import compare_seeds
 from liere.evaluation.statistics import paired_bootstrap, paired_difference, paired_z_test
+from liere.report.chart_marks import Drawing
+from liere.report.table_cells import Cell, Column, Table
 from liere.reproduce.claims import compare, is_best
-from liere.reproduce.figures import draw_columns
 from liere.reproduce.measured import Measured
-from liere.reproduce.names import label
 from liere.reproduce.outcome import NOTHING, Claim, Outcome
-from liere.reproduce.plan import Key
+from liere.reproduce.outcome_charts import draw_columns
+from liere.reproduce.paper_numbers import LOSS, MAIN, P_VALUES, Printed
 from liere.reproduce.results import Found, Results, pair
+from liere.reproduce.row_labels import label
 from liere.reproduce.tables.grid import grid_numbers, grid_table, interval_note, slips
+from liere.reproduce.wanted_runs import Key
 
 __all__ = ["VIEWS_NOTE", "build_loss", "build_main", "build_significance"]
 

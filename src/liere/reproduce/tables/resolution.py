@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from liere.evaluation.conditions import Condition
-from liere.evaluation.paper_numbers import P_VALUES
-from liere.evaluation.report.cells import Table
+from liere.report.table_cells import Table
 from liere.reproduce.claims import compare
-from liere.reproduce.figures import draw_columns
 from liere.reproduce.measured import Measured
-from liere.reproduce.names import label
 from liere.reproduce.outcome import Claim, Outcome
-from liere.reproduce.plan import Key
+from liere.reproduce.outcome_charts import draw_columns
+from liere.reproduce.paper_numbers import P_VALUES
 from liere.reproduce.results import Found, Results
+from liere.reproduce.row_labels import label
 from liere.reproduce.tables.grid import grid_numbers, grid_table, interval_note
+from liere.reproduce.wanted_runs import Key
+from liere.runs.conditions import Condition
 
 __all__ = ["build_resolution"]
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from liere.evaluation.conditions import Condition
-from liere.evaluation.paper_numbers import SPATIAL, SPATIAL_2M, SPATIAL_NOTE, Printed
-from liere.evaluation.report.figures import draw_attention
-from liere.evaluation.report.marks import Drawing
-from liere.evaluation.report.pictures import AttentionRow
+from liere.report.chart_marks import Drawing
+from liere.report.charts import draw_attention
+from liere.report.picture_data import AttentionRow
 from liere.reproduce.claims import compare
-from liere.reproduce.figures import draw_columns
 from liere.reproduce.measured import Measured
-from liere.reproduce.names import label
 from liere.reproduce.outcome import Claim, Outcome
-from liere.reproduce.plan import Key
+from liere.reproduce.outcome_charts import draw_columns
+from liere.reproduce.paper_numbers import SPATIAL, SPATIAL_2M, SPATIAL_NOTE, Printed
 from liere.reproduce.results import Found, Results
+from liere.reproduce.row_labels import label
 from liere.reproduce.tables.grid import grid_numbers, grid_table, interval_note
+from liere.reproduce.wanted_runs import Key
+from liere.runs.conditions import Condition
 
 __all__ = ["build_attention", "build_spatial"]
 
@@ -60,7 +60,7 @@ def build_spatial(results: Results) -> Outcome:
 
 def build_attention(results: Results) -> Outcome:
     """Figures of the CLS token's attention, one row per encoding and one column per layer."""
-    from liere.evaluation.task_pictures import attention_of
+    from liere.report.task_pictures import attention_of
 
     (data,) = results.data
     sizes = [test.size for test in results.experiment.data[data].tests if test.size is not None]

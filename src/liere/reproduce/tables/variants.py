@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from liere.evaluation.paper_numbers import SIZE, Printed
 from liere.reproduce.claims import compare, is_best
-from liere.reproduce.figures import draw_columns
 from liere.reproduce.measured import Measured
-from liere.reproduce.names import label
 from liere.reproduce.outcome import Claim, Outcome
-from liere.reproduce.plan import Key
+from liere.reproduce.outcome_charts import draw_columns
+from liere.reproduce.paper_numbers import SIZE, Printed
 from liere.reproduce.results import Found, Results
+from liere.reproduce.row_labels import label
 from liere.reproduce.tables.grid import grid_numbers, grid_table, interval_note, slips
+from liere.reproduce.wanted_runs import Key
 
 __all__ = ["build_fraction", "build_pooling", "build_size"]
 

@@ -1,0 +1,1 @@
+"""Files: written as a whole or not at all, read with limits and checks."""

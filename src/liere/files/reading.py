@@ -1,0 +1,203 @@
+"""Files that somebody else may have written: regular files only, and never more memory than their size justifies.
+
+What a file claims is not believed. A reader gets bytes through `open_regular`, which never waits for a pipe, or through
+`read_bytes`, which has a limit. What is compressed or claimed may grow to `memory_limit`: 20 times the size of the file
+on the disk, or an allowance that every file has, however small.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+import os
+import stat
+import sys
+import zlib
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from liere.errors import visible
+from liere.files.writing.writing import is_machine_trouble
+
+__all__ = [
+    "JSON_BYTES",
+    "DamagedError",
+    "check_regular",
+    "memory_limit",
+    "open_regular",
+    "read_bytes",
+    "read_gzip",
+    "read_json",
+    "reason",
+    "shorten",
+    "warn_once",
+]
+
+GROWTH = 20
+"""Bytes of memory per byte on the disk. Real arrays and tables that are compressed need 2 to 10."""
+JSON_BYTES = 10_000_000  # real records have some thousand
+LONGEST = 200  # characters of a file's content in a message
+
+KINDS = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+class DamagedError(ValueError):
+    """A file does not hold what it should; the message names it."""
+
+
+def check_regular(path: Path) -> None:
+    """Raise `DamagedError` unless a path leads to a regular file: reading a pipe or a device may never end.
+
+    Raises:
+        FileNotFoundError: If there is nothing.
+        DamagedError: If it is something else.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise DamagedError(f"{path} is a link that leads to itself: move it away, and put a file there") from None
+    _check_mode(path, mode)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file to read bytes.
+
+    Raises:
+        FileNotFoundError: If there is none.
+        DamagedError: If it is something else.
+    """
+    check_regular(path)
+    # It may have been replaced since: an open that does not wait, then a look at what was opened.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        _check_mode(path, os.fstat(descriptor).st_mode)
+    except DamagedError:
+        os.close(descriptor)
+        raise
+    return os.fdopen(descriptor, "rb")
+
+
+def read_bytes(path: Path, most: int) -> bytes:
+    """Return what a regular file holds.
+
+    Args:
+        path: The file.
+        most: How many bytes it may have.
+
+    Raises:
+        FileNotFoundError: If there is none.
+        DamagedError: If it has more, or is something else.
+    """
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        content = b"" if size > most else file.read(most + 1)
+    if size > most or len(content) > most:
+        raise DamagedError(f"{path} has {max(size, len(content)):,} bytes, but at most {most:,} are read: shorten it")
+    return content
+
+
+def memory_limit(size: int, allowance: int) -> int:
+    """Return how many bytes of memory a file may take.
+
+    Args:
+        size: Its size on the disk.
+        allowance: What every file may take, however small.
+
+    Example:
+        >>> memory_limit(10, allowance=1_000), memory_limit(500, allowance=1_000)
+        (1000, 10000)
+    """
+    return max(GROWTH * size, allowance)
+
+
+def read_gzip(path: Path, allowance: int, most: int = sys.maxsize) -> bytes:
+    """Return what a gzip file holds.
+
+    Args:
+        path: The file.
+        allowance: Bytes that it may expand to even if it is small.
+        most: Bytes that it may expand to even if it is large.
+
+    Raises:
+        FileNotFoundError: If there is none.
+        DamagedError: If it expands to more than that or than `memory_limit`, or is damaged.
+    """
+    with open_regular(path) as file:
+        most = min(memory_limit(os.fstat(file.fileno()).st_size, allowance), most)
+        try:
+            with gzip.GzipFile(fileobj=file) as stream:
+                content = stream.read(most + 1)
+        except (EOFError, OSError, zlib.error) as error:
+            if is_machine_trouble(error):
+                raise
+            raise DamagedError(f"{path} is damaged ({reason(error)})") from None
+    if len(content) > most:
+        raise DamagedError(f"{path} expands to more than {most:,} bytes: unpack it with gunzip if it is meant to")
+    return content
+
+
+def read_json(path: Path, most: int = JSON_BYTES) -> Any:
+    """Return what a JSON file in UTF-8 holds.
+
+    Raises:
+        FileNotFoundError: If there is none.
+        DamagedError: If it is too large or damaged, or names a field twice.
+    """
+    content = read_bytes(path, most)
+    try:
+        return json.loads(content.decode("utf-8-sig"), object_pairs_hook=_fields)
+    except (ValueError, RecursionError) as error:
+        nested = isinstance(error, RecursionError)
+        raise DamagedError(f"{path} is damaged ({'nested too deeply' if nested else reason(error)})") from None
+
+
+def reason(error: Exception) -> str:
+    """Return what an error says, in one line.
+
+    Example:
+        >>> reason(ValueError("first\\n  second")), reason(EOFError())
+        ('first second', 'EOFError')
+    """
+    text = getattr(error, "strerror", None) or str(error)
+    return shorten(" ".join(str(text).split())) or type(error).__name__
+
+
+def shorten(text: str) -> str:
+    """Return text without its end where it is too long for a message.
+
+    Example:
+        >>> shorten("short"), len(shorten(1_000 * "long"))
+        ('short', 200)
+    """
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+@lru_cache(maxsize=1024)
+def warn_once(line: str) -> None:
+    """Write a warning to standard error, the same one only once."""
+    print(f"liere: warning: {visible(line)}", file=sys.stderr, flush=True)
+
+
+def _check_mode(path: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        kind = KINDS.get(stat.S_IFMT(mode), "something else")
+        raise DamagedError(f"{path} is {kind}, not a regular file: move it away, and put a file there")
+
+
+def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{name!r} is there twice")
+        found[name] = value
+    return found

@@ -1,0 +1,115 @@
+"""Files that `torch.save` wrote, checked before `torch.load` reads them.
+
+`torch.load(weights_only=True)` executes no code, but it builds what a file describes: tuples nested so deeply that
+their hash ends the process, tuples of tuples whose hash takes years, or integers that all fall into one place of a
+dictionary. No file of tensors has these, so they are refused from the operations of the pickle alone.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import pickletools
+import zipfile
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from liere.files.writing.reading import DamagedError, open_regular
+
+__all__ = ["check_torch_file"]
+
+ARCHIVE = b"PK\x03\x04"  # how torch decides, whatever follows
+DEEPEST = 100  # a Lightning checkpoint has about 10
+MOST_OBJECTS = 20_000_000  # one object counts wherever it is used
+MOST_BITS = 64
+MAGIC_NUMBER = 0x1950A86A20F9469CFC6C  # how a file of torch before 1.6 starts
+PICKLES = 5  # which such a file starts with: magic number, version, machine, content, names of tensors
+
+_GROWING = {"APPEND", "APPENDS", "SETITEM", "SETITEMS", "BUILD", "ADDITEMS"}
+
+
+class _Extent(NamedTuple):
+    depth: int
+    objects: int
+
+
+def check_torch_file(path: Path) -> None:
+    """Check that a file, as torch writes them, can be read in memory and time that its size justifies.
+
+    Args:
+        path: A zip archive as of torch 1.6, or a file of an earlier version.
+
+    Raises:
+        FileNotFoundError: If there is none.
+        DamagedError: If it holds more than its size, or objects that no file of tensors has.
+        zipfile.BadZipFile: If it is a damaged archive.
+    """
+    with open_regular(path) as file:
+        if file.read(len(ARCHIVE)) != ARCHIVE:
+            _check_old_file(path, file)
+            return
+        file.seek(0)
+        with zipfile.ZipFile(file) as archive:
+            size, members = os.fstat(file.fileno()).st_size, archive.infolist()
+            held = sum(member.file_size for member in members)
+            if held > size:  # nothing compressed, nothing twice
+                raise DamagedError(f"{path} has {size:,} bytes, but claims to hold {held:,}: save it with torch.save")
+            for member in members:
+                if member.filename.lower().endswith(".pkl"):  # torch does not tell cases apart
+                    with archive.open(member) as pickle:
+                        _check_pickle(path, pickle)
+
+
+def _check_old_file(path: Path, file: BinaryIO) -> None:
+    if not os.fstat(file.fileno()).st_size:
+        raise DamagedError(f"{path} is empty")
+    # An open file gives room to as many bytes as a pickle claims to have; a mapped one has those that are there.
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        for _ in range(PICKLES):
+            _check_pickle(path, content)
+
+
+def _check_pickle(path: Path, pickle: Any) -> None:
+    """Follow the operations of one pickle, an open file, with the extent of every object in place of the object."""
+    stack: list[_Extent] = []
+    marks: list[int] = []
+    memo: dict[Any, _Extent] = {}
+    try:
+        for operation, argument, _ in pickletools.genops(pickle):
+            name = operation.name
+            if isinstance(argument, int) and argument.bit_length() > MOST_BITS and argument != MAGIC_NUMBER:
+                bits = argument.bit_length()
+                raise DamagedError(f"{path} holds an integer of {bits:,} bits, which no file of tensors has")
+            if name == "MARK":
+                marks.append(len(stack))
+            elif name == "MEMOIZE" or name.endswith("PUT"):
+                memo[len(memo) if name == "MEMOIZE" else argument] = stack[-1]
+            elif name.endswith("GET"):
+                stack.append(memo[argument])
+            else:
+                _apply(operation, stack, marks)
+            if stack and (stack[-1].depth > DEEPEST or stack[-1].objects > MOST_OBJECTS):
+                raise DamagedError(f"{path} holds objects nested in objects, more than any file of tensors has")
+    except (IndexError, KeyError, UnicodeDecodeError) as error:
+        raise DamagedError(f"{path} is damaged ({type(error).__name__} in its pickle)") from None
+
+
+def _apply(operation: pickletools.OpcodeInfo, stack: list[_Extent], marks: list[int]) -> None:
+    """Take what an operation takes from the stack, and put what it makes there."""
+    before = operation.stack_before
+    if pickletools.markobject in before:
+        start = marks.pop() - before.index(pickletools.markobject)
+    else:
+        start = len(stack) - len(before)
+    if start < 0:
+        raise IndexError("more is taken than there is")
+    taken = stack[start:]
+    del stack[start:]
+    if not operation.stack_after:
+        return
+    objects = 1 + sum(one.objects for one in taken)
+    if operation.name in _GROWING:  # the first is what grows
+        depth = max([taken[0].depth, *(1 + one.depth for one in taken[1:])])
+    else:
+        depth = 1 + max((one.depth for one in taken), default=0)
+    stack.extend(_Extent(depth, objects) for _ in operation.stack_after)

@@ -1,0 +1,39 @@
+"""Lightning, imported where it is used: it takes seconds, and needs a torchvision that can be imported."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from types import ModuleType
+
+from liere.optional.torchvision_ops import repair_torchvision
+
+__all__ = ["import_lightning"]
+
+# What Lightning says of choices that are made here on purpose.
+EXPECTED = (
+    ".*does not have many workers.*",
+    ".*`isinstance\\(treespec, LeafSpec\\)` is deprecated.*",
+    ".*GPU available but not used.*",
+    ".*is smaller than the logging interval.*",
+)
+
+
+def import_lightning() -> ModuleType:
+    """Return `lightning.pytorch`, quiet.
+
+    Raises:
+        ImportError: Where it is not installed.
+    """
+    repair_torchvision()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # deprecations inside of it and its dependencies
+        try:
+            import lightning.pytorch as pl
+        except ImportError as error:
+            raise ImportError(f"training needs Lightning ({error}): pip install 'liere[train]'") from None
+    for message in EXPECTED:
+        warnings.filterwarnings("ignore", message)
+    for name in ("lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    return pl

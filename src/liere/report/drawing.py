@@ -1,0 +1,90 @@
+"""Pictures: matplotlib figures, drawn without a display."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from liere.files.writing.writing import write_atomically
+
+__all__ = ["canvas", "encoding_colour", "encoding_label", "require_matplotlib", "sheet"]
+
+INK, MUTED, GRID = "#1f2430", "#6b7280", "#e5e7eb"
+COLOURS = {
+    "absolute": "#8d99ae",
+    "visionllama": "#4ba3a5",
+    "rope_mixed": "#e09f3e",
+    "liere8": "#5a55d6",
+    "liere": "#d1495b",
+}
+LABELS = {
+    "absolute": "absolute",
+    "visionllama": "VisionLLaMA",
+    "rope_mixed": "RoPE-Mixed",
+    "liere8": "LieRE$_8$",
+    "liere": "LieRE (dense)",
+}
+STYLE: Any = {
+    "font.size": 10,
+    "font.family": "DejaVu Sans",
+    "axes.edgecolor": GRID,
+    "axes.labelcolor": MUTED,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlecolor": INK,
+    "axes.titlesize": 11,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+}
+
+
+def encoding_colour(name: str) -> str:
+    """Return the colour that stands for an encoding in every picture."""
+    return COLOURS.get(name, COLOURS["liere8"])
+
+
+def encoding_label(name: str) -> str:
+    """Return an encoding's name as a reader writes it."""
+    return LABELS.get(name, name)
+
+
+def require_matplotlib() -> None:
+    """Raise `ImportError`, with the command that installs it, where matplotlib is missing."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ImportError("pictures need matplotlib: pip install 'liere[plot]'")
+
+
+@contextmanager
+def sheet(rows: int, columns: int, *, cell: tuple[float, float], **options: Any) -> Iterator[Any]:
+    """Yield a figure and its grid of axes, in the style that all pictures share.
+
+    Raises:
+        ImportError: Where matplotlib is not installed.
+    """
+    require_matplotlib()
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(STYLE):
+        figure = Figure(figsize=(cell[0] * columns, cell[1] * rows), layout="constrained")
+        yield figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+@contextmanager
+def canvas(path: Path, rows: int, columns: int, *, cell: tuple[float, float], **options: Any) -> Iterator[Any]:
+    """Yield a grid of axes, then save the figure to `path`.
+
+    Raises:
+        ImportError: Where matplotlib is not installed.
+    """
+    with sheet(rows, columns, cell=cell, **options) as (figure, axes):
+        yield figure, axes
+        path.parent.mkdir(parents=True, exist_ok=True)
+        picture = io.BytesIO()
+        figure.savefig(picture, format=path.suffix.removeprefix(".") or "png", dpi=150, facecolor="white")
+        write_atomically(path, picture.getbuffer())

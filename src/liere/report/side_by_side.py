@@ -1,0 +1,138 @@
+"""Several comparisons beside each other: accuracy against image size, with one legend and one axis of percents."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from liere.files.writing.writing import write_atomically
+from liere.report.chart_marks import MARKERS, Drawing, add_legend, dress, figure_png
+from liere.report.drawing import INK, MUTED, sheet
+from liere.report.encoding_labels import colours_of, plain_label
+from liere.report.inline_svg import inline_svg
+from liere.report.over_seeds import has_several_seeds, spread_at
+from liere.report.resolution_chart import percent_axis, plot_resolution, seeds_note
+
+__all__ = ["COUNTING_ARROWS", "Level", "draw_side_by_side", "write_side_by_side"]
+
+PANEL = (4.5, 3.7)  # inches
+
+
+class Level(NamedTuple):
+    """An accuracy to compare with, drawn as a line across all panels.
+
+    Attributes:
+        accuracy: From 0 to 1.
+        label: What gives it.
+    """
+
+    accuracy: float
+    label: str
+
+
+COUNTING_ARROWS = Level(0.44, "counting arrows: 44 %")
+
+
+def draw_side_by_side(comparisons: Mapping[str, dict[str, Any]], *, level: Level | None = None) -> Drawing:
+    """Draw accuracy against image size of several comparisons, one panel each.
+
+    Every seed is a small dot, the mean over seeds a marker, and the bar the 95 % confidence interval over seeds; where
+    a comparison has one seed per encoding the bar is over test examples.
+
+    Args:
+        comparisons: What was found, as `summarise` makes it and `report.json` holds it, by the title of its panel.
+        level: A line to compare with, such as `COUNTING_ARROWS`.
+
+    Raises:
+        ValueError: If there is none, or one has not been evaluated.
+        ImportError: Where matplotlib is not installed.
+    """
+    _check(comparisons)
+    alt = _alt(comparisons, level)
+    with sheet(1, len(comparisons), cell=PANEL, sharey=True) as (figure, axes):
+        _fill(figure, axes[0], comparisons, level)
+        return Drawing(figure_png(figure), inline_svg(figure, "side-by-side", alt), alt)
+
+
+def write_side_by_side(
+    path: Path, comparisons: Mapping[str, dict[str, Any]], *, level: Level | None = COUNTING_ARROWS
+) -> str:
+    """Write the figure of `draw_side_by_side` to a file, on white, and return its text alternative.
+
+    Args:
+        path: Where to write; its suffix says whether that is a PNG or an SVG file.
+        comparisons: What was found, by the title of its panel.
+        level: A line to compare with; by default what counting arrows gives in the spatial task.
+
+    Raises:
+        ValueError: If there is nothing to draw, or the suffix is another.
+    """
+    _check(comparisons)
+    kind = path.suffix.lower().lstrip(".")
+    if kind not in ("png", "svg"):
+        raise ValueError(f"path must end in .png or .svg, got {str(path)!r}")
+    from matplotlib import rc_context
+
+    with (
+        rc_context({"svg.hashsalt": "side-by-side"}),
+        sheet(1, len(comparisons), cell=PANEL, sharey=True) as (figure, axes),
+    ):
+        _fill(figure, axes[0], comparisons, level)
+        buffer = io.BytesIO()
+        metadata = {"Date": None} if kind == "svg" else None
+        figure.savefig(buffer, format=kind, dpi=150, facecolor="white", metadata=metadata)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, buffer.getvalue())
+    return _alt(comparisons, level)
+
+
+def _check(comparisons: Mapping[str, dict[str, Any]]) -> None:
+    if not comparisons:
+        raise ValueError("comparisons is empty: there must be at least one to draw")
+    for title, comparison in comparisons.items():
+        if not any(row["evaluations"] for row in comparison["encodings"]):
+            raise ValueError(f"comparison {title!r} has not been evaluated: run liere eval on its runs first")
+
+
+def _fill(figure: Any, axes: Any, comparisons: Mapping[str, dict[str, Any]], level: Level | None) -> None:
+    parts = [row for comparison in comparisons.values() for row in comparison["encodings"] if row["evaluations"]]
+    names = list(dict.fromkeys(row["encoding"] for row in parts))
+    colours = colours_of({"encodings": parts, "runs": []})
+    markers = {name: MARKERS[place % len(MARKERS)] for place, name in enumerate(names)}
+    figure.get_layout_engine().set(wspace=0.05)
+    for ax, comparison in zip(axes, comparisons.values(), strict=True):
+        plot_resolution(ax, comparison, names, colours, markers)
+        if level:
+            ax.axhline(100 * level.accuracy, color=MUTED, lw=1.1, ls=(0, (5, 3)), zorder=1.5)
+    low = min(ax.dataLim.y0 for ax in axes)
+    for ax, (title, comparison) in zip(axes, comparisons.items(), strict=True):
+        ax.dataLim.y0 = low
+        percent_axis(ax, title)
+        dress(ax, title, f"image size, px\n{seeds_note(comparison)}")
+        ax.set_title(title, loc="left", fontsize=11, color=INK, pad=10)
+    axes[0].set_ylabel("accuracy, %", fontsize=9.5)
+    if level:
+        where = {"xy": (0.995, 100 * level.accuracy), "xycoords": axes[-1].get_yaxis_transform()}
+        offset = {"xytext": (0, 4), "textcoords": "offset points", "ha": "right", "va": "bottom"}
+        halo = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.8}
+        axes[-1].annotate(level.label, **where, **offset, fontsize=8.5, color=MUTED, bbox=halo)
+    add_legend(figure, names, colours, markers, loc="outside lower center", ncols=min(len(names), 6))
+
+
+def _alt(comparisons: Mapping[str, dict[str, Any]], level: Level | None) -> str:
+    """Return what the figure shows: means at the largest size, by panel."""
+    parts = []
+    for title, comparison in comparisons.items():
+        size = max(found["size"] for row in comparison["encodings"] for found in row["evaluations"])
+        means = [
+            f"{plain_label(row['encoding'])} {100 * spread.mean:.0f} %"
+            for row in comparison["encodings"]
+            if (spread := spread_at(row, size))
+        ]
+        kind = "means over seeds" if has_several_seeds(comparison) else "one seed"
+        parts.append(f"{title}: at {size} px, {kind}, {', '.join(means)}.")
+    line = f" A dashed line marks {level.label}." if level else ""
+    train = next(iter(comparisons.values()))["train_size"]
+    return f"Accuracy against image size after training at {train} px, every seed as a dot. {' '.join(parts)}{line}"

@@ -1,0 +1,69 @@
+"""Pictures for a report: examples of the task, and where each encoding's model looks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from liere.data.normalization import to_float
+from liere.errors import visible
+from liere.evaluation.attention_maps import cls_attention, overlay_png
+from liere.evaluation.summary import encoding_names
+from liere.files.writing.reading import shorten
+from liere.report import AttentionRow, Pictures, Sample
+from liere.report.pixels import flat_picture, png
+from liere.runs.model import load_model
+from liere.runs.run import Run
+
+__all__ = ["attention_of", "make_pictures"]
+
+SAMPLES = 4
+EXAMPLE = 0  # of the test split, whose attention is shown
+SPATIAL_CAPTION = "The Y's base points at the arrow that points {}."
+CAPTION = "Class: {}."
+MOST_SIDE = 2048
+"""Side of an image whose attention is shown: memory and time grow with the square of its tokens."""
+
+
+def make_pictures(runs: Sequence[Run], sizes: Sequence[int]) -> Pictures:
+    """Return examples at the training size, and attention maps of one run an encoding at each size.
+
+    Args:
+        runs: Finished runs of one task.
+        sizes: Image sizes of the attention maps; those that would take too long are left out.
+    """
+    config = runs[0].config.data
+    data = config.load("test")
+    _, images, labels = data.load(list(range(min(SAMPLES, len(data)))))
+    caption = SPATIAL_CAPTION if config.name == "spatial" else CAPTION
+    names = [visible(shorten(name)) for name in data.facts.classes]
+    samples = [
+        Sample(caption.format(names[label]), png(flat_picture(image, len(data.facts.image_size))))
+        for image, label in zip(images, labels.tolist(), strict=True)
+    ]
+    firsts: dict[str, Run] = {}
+    for name, run in zip(encoding_names([run.config for run in runs]), runs, strict=True):
+        firsts.setdefault(name, run)
+    attention = [
+        AttentionRow(name, size, attention_of(run, size))
+        for name, run in firsts.items()
+        if run.config.model.pool == "cls"
+        for size in dict.fromkeys(sizes)
+        if size <= MOST_SIDE
+    ]
+    return Pictures(samples, attention)
+
+
+def attention_of(run: Run, size: int) -> list[bytes]:
+    """Return a run's attention maps over a test example, a PNG file a layer; of frames and slices, the middle one."""
+    data, model = run.config.data.load("test", size=size), load_model(run.config, run.final_weights)
+    axes = len(data.facts.image_size)
+    _, images, _ = data.load([EXAMPLE])
+    first = images.flatten(0, -axes - 2)[:1]
+    mean, std = torch.tensor(data.facts.mean), torch.tensor(data.facts.std)
+    maps = [layer[0] for layer in cls_attention(model, to_float(first, mean=mean, std=std))]
+    for _ in range(axes - 2):
+        maps = [layer[len(layer) // 2] for layer in maps]
+    picture = flat_picture(first[0], axes)
+    return [overlay_png(picture, layer) for layer in maps]

@@ -1,0 +1,110 @@
+"""A reproduction as files: a page, Markdown, JSON and pictures."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from liere.files.writing.writing import write_atomically
+from liere.report.html_page import page_template
+from liere.report.markdown_page import escape, fenced, file_name, folded, markdown_table
+from liere.reproduce.catalog import Entry
+from liere.reproduce.outcome import Outcome
+from liere.reproduce.results import Results
+
+__all__ = ["write_outcome"]
+
+
+def write_outcome(
+    entry: Entry, outcome: Outcome, results: Results | None, folder: Path, *, title: str, scale: str, command: str
+) -> Path:
+    """Write `NAME.html`, `NAME.md`, `NAME.json` and pictures in `NAME/`, and return the page, which is written last.
+
+    Args:
+        entry: The table or figure.
+        outcome: What came out.
+        results: The runs it is made of, if any.
+        folder: Where to write.
+        title: What it shows.
+        scale: At which scale it was run.
+        command: What made it.
+    """
+    runs = _runs(results)
+    facts = {
+        "title": title,
+        "paper": entry.paper,
+        "scale": scale,
+        "command": command,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(sum(run["seconds"] for run in runs), 1),
+    }
+    numbers = facts | {
+        "claims": [claim._asdict() for claim in outcome.claims],
+        "numbers": outcome.numbers,
+        "notes": outcome.notes,
+        "runs": runs,
+    }
+    pictures = folder / entry.name
+    for caption, drawing in outcome.figures.items():
+        pictures.mkdir(parents=True, exist_ok=True)
+        write_atomically(pictures / file_name(caption), drawing.png)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / f"{entry.name}.json", json.dumps(_finite(numbers), indent=1, allow_nan=False) + "\n")
+    write_atomically(folder / f"{entry.name}.md", _markdown(entry, outcome, facts, runs))
+    page = page_template("reproduction.html.j2").render(
+        outcome=outcome, facts_=facts, runs=runs, name=entry.name, colours={}
+    )
+    write_atomically(folder / f"{entry.name}.html", page)
+    return folder / f"{entry.name}.html"
+
+
+def _markdown(entry: Entry, outcome: Outcome, facts: dict[str, Any], runs: list[dict[str, Any]]) -> str:
+    parts = [f"# {escape(facts['title'])}", f"{escape(entry.paper)}, at {facts['scale']}."]
+    for table in outcome.tables:
+        parts += [f"**{escape(table.title)}**", *markdown_table(table)]
+    parts += [f"![{escape(d.alt)}]({entry.name}/{file_name(caption)})" for caption, d in outcome.figures.items()]
+    if outcome.claims:
+        lines = [f"- {escape(c.text)}: **{c.verdict}** ({escape(c.evidence)})" for c in outcome.claims]
+        parts += ["## Do the paper's claims hold here?", "\n".join(lines)]
+    parts += [escape(note) for note in outcome.notes]
+    parts += ["## How it was made", fenced("bash", facts["command"])]
+    if runs:
+        lines = [f"- {escape(run['name'])}: {run['seconds']:,.0f} s" for run in runs]
+        summary = f"{len(runs)} runs, {facts['seconds']:,.0f} s of training in all"
+        parts.append(folded(summary, "\n".join(lines)))
+    parts.append(f"All numbers: [{entry.name}.json]({entry.name}.json).")
+    return "\n\n".join(parts) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    """Return what JSON can hold: numbers that are not finite become null."""
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _runs(results: Results | None) -> list[dict[str, Any]]:
+    if results is None:
+        return []
+    found = {run.folder.name: run for run in results.all_runs()}
+    return [
+        {
+            "name": name,
+            "encoding": run.config.model.encoding,
+            "options": run.config.model.options,
+            "seed": run.config.training.seed,
+            "data": run.config.data.name,
+            "precision": run.config.hardware.precision,
+            "seconds": run.result()["seconds"],
+            "date": run.result()["date"],
+            "machine": run.result()["machine"],
+            "versions": run.result()["versions"],
+            "fingerprint": run.result()["fingerprint"],
+        }
+        for name, run in found.items()
+    ]

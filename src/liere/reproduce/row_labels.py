@@ -1,0 +1,47 @@
+"""How encodings are called in tables of the paper's layout."""
+
+from __future__ import annotations
+
+from liere.comparison.plan import parse_encoding
+from liere.report.encoding_labels import plain_label
+
+__all__ = ["label", "paper_row"]
+
+
+def label(encoding: str) -> str:
+    """Return an encoding's name for a reader, with its options; absolute positions always say how they start.
+
+    Example:
+        >>> label("absolute:init_std=1"), label("absolute"), label("liere8"), label("liere8:init_scale=3.1416")
+        ('absolute, init 1', 'absolute, init 0.02', 'LieRE₈', 'LieRE₈, init 3.1416')
+        >>> label("liere:share_heads=true,init_scale=1")
+        'LieRE (dense), share_heads=True, init 1'
+    """
+    name, options = parse_encoding(encoding)
+    if name == "absolute":
+        options = {"init_std": 0.02} | options
+    return ", ".join([plain_label(name), *(_option_text(option, value) for option, value in options.items())])
+
+
+def _option_text(option: str, value: object) -> str:
+    if option in ("init_std", "init_scale") and isinstance(value, int | float):
+        return f"init {value:g}"
+    return f"{option}={value}"
+
+
+def paper_row(encoding: str, encodings: list[str]) -> str | None:
+    """Return the paper's row that an encoding is shown beside, by the name of the encoding.
+
+    The paper's absolute positions started at deviation 1, as its code does, and its other encodings have no options:
+    where such an encoding is run, its variants are not shown beside the paper's row.
+
+    Example:
+        >>> both = ["absolute:init_std=1", "absolute"]
+        >>> [paper_row(name, both) for name in both], paper_row("absolute", ["absolute"])
+        (['absolute', None], 'absolute')
+        >>> [paper_row("liere8:init_scale=3.1416", names) for names in (["liere8:init_scale=3.1416"], ["liere8"])]
+        ['liere8', None]
+    """
+    name, options = parse_encoding(encoding)
+    own = (name, {"init_std": 1} if name == "absolute" else {})
+    return name if (name, options) == own or own not in map(parse_encoding, encodings) else None

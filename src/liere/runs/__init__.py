@@ -1,0 +1,1 @@
+"""What a run is: its configuration, folder, records, checkpoints and model."""

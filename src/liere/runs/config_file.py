@@ -1,0 +1,170 @@
+"""Configurations as YAML files and words of the command line, and what is wrong with them in a line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from liere.errors import suggest
+from liere.files.writing.reading import DamagedError, read_bytes, reason, shorten
+from liere.runs.config import RunConfig, config_fields
+
+# `liere.runs.config` has told what to install where these are missing.
+import yaml  # isort: skip
+from pydantic import ValidationError  # isort: skip
+
+__all__ = ["explain", "load_yaml", "parse_config", "read_config"]
+
+
+MAX_BYTES = 100_000  # of a configuration; real ones have a few thousand, and parsing takes 10 s per million
+MOST_DIGITS = 300  # of an integer: more are beyond floats, and those with colons take time that grows with the square
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+    """Take 1e-3 for a number, as everybody else does, and nothing twice: aliases of aliases grow without bounds."""
+
+    def construct_yaml_int(self, node: Any) -> int:
+        """Return an integer, which must not be too long to be shown."""
+        if len(str(node.value)) > MOST_DIGITS:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"an integer has {len(node.value):,} digits, more than {MOST_DIGITS}", node.start_mark
+            )
+        return int(super().construct_yaml_int(node))
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Return the next node, which must not refer to another one."""
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()
+            raise yaml.composer.ComposerError(
+                None, None, f"the alias *{event.anchor} is not allowed: write the value out", event.start_mark
+            )
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        """Return fields by name, each of which must be there once."""
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        seen: set[str] = set()
+        for name in names:
+            if name in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"{name!r} is there twice", node.start_mark)
+            seen.add(name)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
+)
+
+
+def load_yaml(text: str) -> Any:
+    """Return what YAML text says, without executing anything.
+
+    Raises:
+        yaml.YAMLError: If it is something else, or a value that nothing can hold.
+
+    Example:
+        >>> load_yaml("[1e-3, 1, null, word]")
+        [0.001, 1, None, 'word']
+    """
+    try:
+        return yaml.load(text, _Loader)
+    except RecursionError:
+        raise yaml.YAMLError("it is nested too deeply") from None
+    except (ValueError, OverflowError, LookupError, AttributeError) as error:  # of numbers, dates and encodings
+        raise yaml.YAMLError(str(error)) from None
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Read a YAML file as nested dicts.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is not YAML of sections and fields.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"no configuration at {path}")
+    try:
+        text = read_bytes(path, MAX_BYTES).decode("utf-8-sig")
+    except DamagedError as error:
+        raise ValueError(
+            f"{path} is not a configuration: it must be a file of at most {MAX_BYTES:,} bytes ({error})"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not YAML: {reason(error)}") from None
+    try:
+        content = load_yaml(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path} is not YAML: {reason(error)}") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise ValueError(  # noqa: TRY004  (of the file's content, not of an argument)
+            f"{path} must hold sections like 'model:' with fields below them, got {shorten(repr(content))}"
+        )
+    for name in (key for part in (content, *content.values()) if isinstance(part, dict) for key in part):
+        if not isinstance(name, str):
+            raise ValueError(f"{path}: unknown field {shorten(repr(name))}: names are words")  # noqa: TRY004
+    return content
+
+
+def parse_config(content: dict[str, Any], overrides: dict[str, str] | None = None, source: str = "") -> RunConfig:
+    """Check a configuration, field by field.
+
+    Args:
+        content: Nested dicts, as `read_config` returns them.
+        overrides: New values by dotted name, as words of the command line: YAML, so `[1, 4]` and `null` are understood.
+        source: Where the content came from, for messages.
+
+    Raises:
+        ValueError: On an unknown field, with the nearest one, or a value of a wrong type.
+
+    Example:
+        >>> parse_config({"model": {"dim": 64}}, {"model.dim": "96"}).model.dim
+        96
+        >>> parse_config({"model": {"dimm": 64}})
+        Traceback (most recent call last):
+            ...
+        ValueError: unknown field model.dimm: did you mean 'dim'?
+    """
+    merged = {name: dict(part) if isinstance(part, dict) else part for name, part in content.items()}
+    for name, word in (overrides or {}).items():
+        *sections, field = name.split(".")
+        place = merged
+        for section in sections:
+            part = place.get(section) or {}
+            place[section] = place = part if isinstance(part, dict) else {}
+        place[field] = _value(name, word)
+    try:
+        return RunConfig.model_validate(merged)
+    except ValidationError as error:
+        raise ValueError((f"{source}: " if source else "") + explain(error)) from None
+
+
+def _value(name: str, word: str) -> Any:
+    try:
+        return load_yaml(word)
+    except yaml.YAMLError:
+        raise ValueError(f"--{name} {word!r} is not a value: quote it, or see docs/training.md") from None
+
+
+def explain(error: ValidationError) -> str:
+    """Say in one line what is wrong with the first wrong field."""
+    first = error.errors()[0]
+    known = [name for name, _ in config_fields()]
+    path = [str(part) for part in first["loc"]]
+    if first["type"] == "value_error":
+        return str(first["ctx"]["error"])
+    if first["type"] == "extra_forbidden":
+        siblings = known if path[:-1] else RunConfig.model_fields
+        prefix = "".join(f"{part}." for part in path[:-1])
+        names = [name.removeprefix(prefix) for name in siblings if name.startswith(prefix)]
+        return f"unknown field {shorten('.'.join(path))}: {suggest(path[-1], names)}"
+    while len(path) > 1 and ".".join(path) not in known:
+        path.pop()  # inside a field: one of several types, or an entry
+    expected = first["msg"].removeprefix("Input should be ")
+    if first["type"] != "literal_error":  # of which the commas are between the values
+        expected = expected.partition(",")[0]
+    value = first["input"]
+    return f"{'.'.join(path)} must be {expected}, got {shorten(repr(value))} of type {type(value).__name__}"

@@ -1,0 +1,44 @@
+"""The model of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from liere.files.writing.weights import load_weights
+from liere.runs.config import RunConfig
+from liere.vit import VisionTransformer
+
+__all__ = ["build_model", "count_parameters", "load_model"]
+
+
+def build_model(config: RunConfig) -> VisionTransformer:
+    """Return the model as it is before the first step; torch's global generator is left as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.training.seed)
+        facts = config.data.facts
+        return config.model.build(
+            image_size=facts.image_size, num_classes=len(facts.classes), in_channels=facts.channels
+        )
+
+
+def count_parameters(module: nn.Module) -> int:
+    """Return how many numbers a module learns."""
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def load_model(config: RunConfig, weights: Path) -> VisionTransformer:
+    """Return the model with weights from a file, ready for inference.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is damaged, or of another model.
+    """
+    model = build_model(config)
+    try:
+        model.load_state_dict(load_weights(weights))
+    except RuntimeError as error:
+        raise ValueError(f"{weights} does not fit the configuration: {' '.join(str(error).split())}") from None
+    return model.eval()

@@ -1,0 +1,165 @@
+"""The log of a run: one line every few steps and one a validation, as CSV and for TensorBoard."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import math
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from liere.files.writing.writing import write_atomically
+from liere.optional.lightning_import import import_lightning
+from liere.runs.records import COLUMNS
+from liere.runs.run import Run
+from liere.training.classifier import Classifier, Score
+
+pl = import_lightning()
+
+__all__ = ["Journal", "quiet_events"]
+
+EVENT_THREAD = "_AsyncWriterThread"  # of TensorBoard
+
+
+class Journal(pl.Callback):  # type: ignore[misc, name-defined]
+    """Write the log. After resuming, lines of steps that are taken again are dropped first.
+
+    Losses stay on the device until a line is written. With several processes the training loss is the first one's.
+
+    Args:
+        run: Whose log it is.
+        state: What `state_dict` returned when the run was saved; None at its beginning.
+        first_step: Steps that were taken before.
+        clock: Returns the seconds that the run has taken.
+    """
+
+    def __init__(self, run: Run, state: dict[str, Any] | None, first_step: int, clock: Callable[[], float]) -> None:
+        self.run, self.first_step, self.clock = run, first_step, clock
+        state = state or {"losses": [0.0, 0], "best": None, "reached_target": False}
+        self.loss_sum: float | Tensor = state["losses"][0]
+        self.loss_count: int = state["losses"][1]
+        self.best: dict[str, Any] | None = state["best"]
+        self.reached_target: bool = state["reached_target"]
+        self.latest: dict[str, float] = {}
+        self.learning_rate = 0.0
+        self.events: Any = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what has not been written yet, and the best validation."""
+        losses = [float(self.loss_sum), self.loss_count]
+        return {"losses": losses, "best": self.best, "reached_target": self.reached_target}
+
+    def on_train_start(self, trainer: Any, classifier: Classifier) -> None:
+        """Open the log."""
+        if trainer.is_global_zero:
+            kept = [row for row in self.run.metric_rows() if int(row["step"]) <= self.first_step]
+            write_atomically(self.run.metrics, _lines([dict(zip(COLUMNS, COLUMNS, strict=True)), *kept]))
+            from torch.utils.tensorboard import SummaryWriter
+
+            # Events of steps that are taken again are hidden.
+            folder = self.run.folder / "tensorboard"
+            try:
+                self.events = SummaryWriter(str(folder), purge_step=self.first_step + 1)
+            except OSError as error:
+                raise _failure(folder, error) from error
+
+    def on_before_optimizer_step(self, trainer: Any, classifier: Classifier, optimizer: Any) -> None:
+        """Note the learning rate of the step, before the schedule goes on."""
+        self.learning_rate = max(group["lr"] for group in optimizer.param_groups)
+
+    def on_train_batch_end(
+        self, trainer: Any, classifier: Classifier, outputs: dict[str, Tensor], batch: Any, batch_idx: int
+    ) -> None:
+        """Add up the loss; write a line where one is due."""
+        config = classifier.config.training
+        self.loss_sum = self.loss_sum + config.accumulate * outputs["loss"].detach()  # Lightning divides it
+        self.loss_count += 1
+        if (batch_idx + 1) % config.accumulate == 0 and classifier.step % config.log_every == 0:
+            self.latest["train_loss"] = float(self.loss_sum) / self.loss_count
+            if not math.isfinite(self.latest["train_loss"]):
+                raise ValueError(
+                    f"the loss is {self.latest['train_loss']} at step {classifier.step}, training has diverged: begin "
+                    "a run with a lower optimizer.learning_rate, more optimizer.warmup_steps or smaller optimizer.clip"
+                )
+            values = {"learning_rate": self.learning_rate, "train_loss": self.latest["train_loss"]}
+            self._write(trainer, classifier.step, values)
+            self.loss_sum, self.loss_count = 0.0, 0
+
+    def on_validation_end(self, trainer: Any, classifier: Classifier) -> None:
+        """Write a line, and remember the best."""
+        score = classifier.validation
+        assert score is not None
+        self.latest["val_accuracy"] = score.accuracy
+        self._write(trainer, classifier.step, {"val_loss": score.loss, "val_accuracy": score.accuracy})
+        if self.is_best(score):
+            self.best = {"step": classifier.step, "accuracy": score.accuracy, "loss": score.loss}
+
+    def teardown(self, trainer: Any, classifier: Classifier, stage: str) -> None:
+        """Close the log."""
+        self._close()
+
+    def on_exception(self, trainer: Any, classifier: Classifier, exception: BaseException) -> None:
+        """Close the log, however training ended."""
+        self._close()
+
+    def is_best(self, score: Score) -> bool:
+        """Return whether a validation is better than all before it."""
+        return self.best is None or (score.accuracy, -score.loss) > (self.best["accuracy"], -self.best["loss"])
+
+    def _close(self) -> None:
+        if self.events is not None:
+            with contextlib.suppress(OSError):  # what is missing is in metrics.csv, too
+                self.events.close()
+            self.events = None
+
+    def _write(self, trainer: Any, step: int, values: dict[str, float]) -> None:
+        if not trainer.is_global_zero:
+            return
+        try:
+            for name, value in values.items():
+                self.events.add_scalar(name, value, step)
+        except OSError as error:
+            raise _failure(self.run.folder / "tensorboard", error) from error
+        examples = step * self.run.config.training.batch_size
+        row = {"step": step, "examples": examples, "seconds": round(self.clock(), 2)} | values
+        _append(self.run.metrics, _lines([row]))
+
+
+def _lines(rows: list[dict[str, Any]]) -> str:
+    text = io.StringIO()
+    csv.DictWriter(text, COLUMNS, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def _append(path: Path, text: str) -> None:
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise _failure(path, error) from error
+
+
+def _failure(path: Path, error: OSError) -> OSError:
+    return OSError(f"{path} could not be written ({error.strerror}): free some space")
+
+
+@contextlib.contextmanager
+def quiet_events() -> Iterator[None]:
+    """Keep TensorBoard's thread from printing where it failed to write: the next line of the log fails as well."""
+    before = threading.excepthook
+
+    def hook(failure: threading.ExceptHookArgs) -> None:
+        is_expected = isinstance(failure.exc_value, OSError) and type(failure.thread).__name__ == EVENT_THREAD
+        if not is_expected:
+            before(failure)
+
+    threading.excepthook = hook
+    try:
+        yield
+    finally:
+        threading.excepthook = before

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import gzip
+import json
+import os
+
+import pytest
+
+from liere.files import reading
+from liere.files.reading import DamagedError, open_regular, read_bytes, read_gzip, read_json, warn_once
+
+
+@pytest.fixture
+def strange_files(tmp_path):
+    """What is there, but is no regular file."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    return [tmp_path / "pipe", tmp_path / "folder", tmp_path / "link", reading.Path("/dev/zero")]
+
+
+@pytest.mark.parametrize(
+    "read", [open_regular, lambda path: read_bytes(path, 10), lambda path: read_gzip(path, 10), read_json]
+)
+def test_only_regular_files_are_read_and_nothing_is_waited_for(strange_files, tmp_path, read):
+    for path in strange_files:
+        with pytest.raises(DamagedError, match=f"{path} is a .*, not a regular file: move it away"):
+            read(path)
+    with pytest.raises(FileNotFoundError):
+        read(tmp_path / "missing")
+
+
+def test_a_pipe_that_takes_the_place_of_a_file_is_not_waited_for(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setattr(reading, "check_regular", lambda path: None)
+    with pytest.raises(DamagedError, match="is a named pipe"):
+        open_regular(tmp_path / "pipe")
+
+
+def test_more_bytes_than_allowed_are_refused(tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(bytes(10))
+    assert read_bytes(file, 10) == bytes(10)
+    with pytest.raises(DamagedError, match="file has 10 bytes, but at most 9 are read"):
+        read_bytes(file, 9)
+
+
+def test_gzip_may_grow_with_the_size_of_the_file(tmp_path):
+    file = tmp_path / "file.gz"
+    content = os.urandom(50_000)
+    file.write_bytes(gzip.compress(content))
+    assert read_gzip(file, allowance=10) == content
+    file.write_bytes(gzip.compress(bytes(50_000)))
+    assert read_gzip(file, allowance=50_000) == bytes(50_000)
+    with pytest.raises(DamagedError, match=r"file\.gz expands to more than [\d,]+ bytes: unpack it"):
+        read_gzip(file, allowance=10)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"text", gzip.compress(b"cut", mtime=0)[:-3], gzip.compress(bytes(100), mtime=0)[:10] + b"\xff" * 20],
+)
+def test_a_damaged_gzip_is_named(tmp_path, content):
+    (tmp_path / "file.gz").write_bytes(content)
+    if content:
+        with pytest.raises(DamagedError, match=r"file\.gz is damaged \("):
+            read_gzip(tmp_path / "file.gz", 1_000)
+
+
+def test_json_is_read_with_and_without_a_mark_at_its_start(tmp_path):
+    for mark in (b"", b"\xef\xbb\xbf"):
+        (tmp_path / "file").write_bytes(mark + b'{"\xc3\xa4": [1, 2.5, null]}')
+        assert read_json(tmp_path / "file") == {"ä": [1, 2.5, None]}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "Expecting value"),
+        (b"{", "Expecting property"),
+        (b"\x00", "Expecting value"),
+        (b'"\xff"', "utf-8"),
+        ("{}".encode("utf-16"), "utf-8"),
+        (b"1" * 10_000, "digits"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"a":' * 100_000, "nested too deeply"),
+        (b'{"a": 1, "a": 2}', "'a' is there twice"),
+        (b'[{"b": {"c": 1, "c": 1}}]', "'c' is there twice"),
+    ],
+)
+def test_damaged_json_is_told_in_a_line(tmp_path, content, message):
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(DamagedError, match=rf"file is damaged \(.*{message}") as raised:
+        read_json(tmp_path / "file")
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 500
+
+
+def test_json_has_a_limit(tmp_path):
+    (tmp_path / "file").write_text(json.dumps("x" * 100))
+    with pytest.raises(DamagedError, match="has 102 bytes, but at most 50 are read"):
+        read_json(tmp_path / "file", 50)
+
+
+def test_a_warning_is_given_once(capsys):
+    for _ in range(3):
+        warn_once("something is odd")
+    assert capsys.readouterr().err == "liere: warning: something is odd\n"

@@ -1,0 +1,123 @@
+"""`liere.files.torch_files`: what torch wrote passes; what would end or hold the process is refused before it is read."""
+
+from __future__ import annotations
+
+import pickle
+import resource
+import zipfile
+from collections import OrderedDict
+from pathlib import Path
+
+import pytest
+import torch
+
+from liere.files.reading import DamagedError
+from liere.files.torch_files import check_torch_file
+from liere.files.weights import load_weights
+from liere.runs.checkpoints import CheckpointError, load_checkpoint
+
+NESTED = b"\x80\x02})" + 200_000 * b"\x85" + b"K\x01s."
+"""A dictionary whose key is () in a tuple in a tuple: its hash ends the process."""
+DOUBLED = b"\x80\x02}K\x01" + b"".join(b"q%ch%c\x86" % (number, number) for number in range(64)) + b"K\x01s."
+"""A dictionary whose key is a pair of one pair twice, and so on: its hash takes 2^64 steps."""
+
+
+def colliding(count: int) -> bytes:
+    """Return a dictionary of integers that all have the same hash."""
+    return pickle.dumps({number * (2**61 - 1): 0 for number in range(count)}, protocol=2)
+
+
+def archive(path: Path, content: bytes, name: str = "data.pkl") -> Path:
+    """Write an archive, as torch has it, with a pickle."""
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr(f"x/{name}", content)
+        file.writestr("x/version", b"3\n")
+    return path
+
+
+@pytest.mark.parametrize("new", [True, False], ids=["archive", "before 1.6"])
+def test_files_of_torch_pass(tmp_path: Path, new: bool) -> None:
+    """Plain state dicts, and all that a Lightning checkpoint has around them."""
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16)
+    optimizer = torch.optim.AdamW(layer.parameters())
+    layer(torch.randn(2, 3, 8)).sum().backward()
+    optimizer.step()
+    nested = OrderedDict(losses=[0.5] * 10_000, seed=2**64 - 1, shape=torch.Size((2, 3)), pairs={(1, "a"): (2, 3)})
+    content = {"state_dict": layer.state_dict(), "optimizer": optimizer.state_dict(), "more": [nested, nested]}
+    torch.save(content, tmp_path / "w.pt", _use_new_zipfile_serialization=new)
+    check_torch_file(tmp_path / "w.pt")
+    weights = load_weights(tmp_path / "w.pt")
+    assert weights.keys() == layer.state_dict().keys()
+
+
+@pytest.mark.parametrize("content", [NESTED, DOUBLED, colliding(50)], ids=["nested", "doubled", "colliding"])
+@pytest.mark.parametrize("name", ["data.pkl", "DATA.PKL"])
+def test_hostile_pickles_are_refused(tmp_path: Path, content: bytes, name: str) -> None:
+    """By both readers, in an archive."""
+    path = archive(tmp_path / "w.pt", content, name)
+    with pytest.raises(DamagedError, match=r"w\.pt holds"):
+        load_weights(path)
+    with pytest.raises(CheckpointError, match=r"w\.pt"):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize("content", [NESTED, DOUBLED, colliding(50)], ids=["nested", "doubled", "colliding"])
+def test_hostile_pickles_before_an_archive_are_refused(tmp_path: Path, content: bytes) -> None:
+    """Torch reads a file that does not start as an archive in its old way, even if an archive follows."""
+    harmless = archive(tmp_path / "harmless.pt", pickle.dumps({}, protocol=2))
+    path = tmp_path / "w.pt"
+    start = b"".join(pickle.dumps(one, protocol=2) for one in (0x1950A86A20F9469CFC6C, 1001, {}))
+    path.write_bytes(start + content + harmless.read_bytes())
+    with pytest.raises(DamagedError, match=r"w\.pt holds"):
+        load_weights(path)
+    with pytest.raises(CheckpointError, match=r"w\.pt"):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x80\x02", b"\x80\x02.", b"\x80\x02a.", b"\x80\x02h\x07.", b"\x80\x02u."])
+def test_broken_pickles_are_damage(tmp_path: Path, content: bytes) -> None:
+    """One error, that names the file, whatever is missing."""
+    path = archive(tmp_path / "w.pt", content)
+    with pytest.raises(ValueError, match=r"w\.pt is damaged"):
+        load_weights(path)
+
+
+@pytest.mark.parametrize("operation", [b"\x8d", b"\x8e", b"\x96", b"B", b"X", b"T", b"\x8b"])
+@pytest.mark.parametrize("is_archive", [True, False], ids=["archive", "before 1.6"])
+def test_what_a_pickle_claims_takes_no_memory(tmp_path: Path, operation: bytes, is_archive: bool) -> None:
+    """A string of 2^46 bytes, or as many as its length can say, of which there are three."""
+    length = 2**46 if operation in b"\x8d\x8e\x96" else 2**31 - 1
+    content = b"\x80\x05" + operation + length.to_bytes(8 if length > 2**32 else 4, "little") + b"abc"
+    path = tmp_path / "w.pt"
+    if is_archive:
+        archive(path, content)
+    else:
+        path.write_bytes(content)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ValueError, match=r"w\.pt is damaged"):
+        load_weights(path)
+    with pytest.raises(CheckpointError, match=r"w\.pt"):
+        load_checkpoint(path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 100_000  # kilobytes
+
+
+def test_an_empty_file_is_damage(tmp_path: Path) -> None:
+    """There is nothing to map."""
+    (tmp_path / "w.pt").touch()
+    with pytest.raises(ValueError, match=r"w\.pt is empty"):
+        load_weights(tmp_path / "w.pt")
+
+
+def test_archives_hold_no_more_than_their_size(tmp_path: Path) -> None:
+    """Nothing is compressed, so nothing can grow."""
+    path, content = tmp_path / "w.pt", pickle.dumps(5_000 * "a")
+    archive(path, content)
+    check_torch_file(path)
+    for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2):
+        with zipfile.ZipFile(path, "w", method) as file:
+            file.writestr("x/data.pkl", content)
+        with pytest.raises(DamagedError, match=rf"w\.pt has [\d,]+ bytes, but claims to hold {len(content):,}"):
+            check_torch_file(path)
+    path.write_bytes(b"PK\x03\x04")
+    with pytest.raises(zipfile.BadZipFile):
+        check_torch_file(path)

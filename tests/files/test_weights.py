@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import os
+import pickle
+import zipfile
+
+import pytest
+import torch
+
+from liere.files.weights import load_weights
+
+
+@pytest.mark.parametrize("wrap", [False, True])
+def test_reads_state_dicts_and_lightning_checkpoints(tmp_path, wrap):
+    weights = {"a": torch.randn(3)}
+    torch.save({"state_dict": weights, "epoch": 3} if wrap else weights, tmp_path / "w.ckpt")
+    assert torch.equal(load_weights(tmp_path / "w.ckpt")["a"], weights["a"])
+
+
+def test_reads_safetensors(tmp_path):
+    save_file = pytest.importorskip("safetensors.torch").save_file
+    save_file({"a": torch.ones(3)}, tmp_path / "w.safetensors")
+    assert torch.equal(load_weights(tmp_path / "w.safetensors")["a"], torch.ones(3))
+
+
+def test_code_is_not_executed(tmp_path):
+    path = tmp_path / "w.pt"
+    path.write_bytes(pickle.dumps(print))
+    with pytest.raises(ValueError, match="not a file of weights that can be read without executing code"):
+        load_weights(path)
+
+
+@pytest.mark.parametrize("name", ["w.pt", "w.safetensors"])
+def test_damaged_files_are_named(tmp_path, name):
+    if name.endswith("safetensors"):
+        pytest.importorskip("safetensors")
+    (tmp_path / name).write_bytes(b"x" * 100)
+    with pytest.raises(ValueError, match=rf"{name} is damaged, or not a file of weights") as raised:
+        load_weights(tmp_path / name)
+    assert "\n" not in str(raised.value)
+
+
+def test_other_content_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no file of weights at"):
+        load_weights(tmp_path / "w.pt")
+    torch.save({"a": 3}, tmp_path / "w.pt")
+    with pytest.raises(ValueError, match=r"does not hold a state dict: save model.state_dict\(\)"):
+        load_weights(tmp_path / "w.pt")
+
+
+def test_a_compressed_file_is_refused_before_it_expands(tmp_path):
+    torch.save({"a": torch.zeros(10_000)}, tmp_path / "w.pt")
+    with zipfile.ZipFile(tmp_path / "w.pt") as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(tmp_path / "w.pt", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    with pytest.raises(
+        ValueError, match=r"w\.pt has [\d,]+ bytes, but claims to hold [\d,]+: save it with torch\.save"
+    ):
+        load_weights(tmp_path / "w.pt")
+
+
+@pytest.mark.parametrize("repeats", [10**12, 10**3])
+def test_weights_that_are_one_number_over_and_over_are_refused(tmp_path, repeats):
+    torch.save({str(n): torch.zeros(1).expand(repeats) for n in range(10**6 // repeats or 1)}, tmp_path / "w.pt")
+    if repeats == 10**3:
+        assert len(load_weights(tmp_path / "w.pt")) == 1_000  # small enough
+        return
+    with pytest.raises(ValueError, match=r"w\.pt holds weights that claim 4,000,000,000,000 bytes, but at most"):
+        load_weights(tmp_path / "w.pt")
+
+
+def test_names_must_be_words(tmp_path):
+    torch.save({0: torch.zeros(3)}, tmp_path / "w.pt")
+    with pytest.raises(ValueError, match="does not hold a state dict"):
+        load_weights(tmp_path / "w.pt")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "w.pt")
+    with pytest.raises(ValueError, match=r"w\.pt is a named pipe"):
+        load_weights(tmp_path / "w.pt")

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import os
+import resource
+import sys
+
+import pytest
+
+from liere.files.writing import prepare_folder, write_atomically
+
+
+@pytest.fixture
+def limit_of_files():
+    """Let files grow to 1,000 bytes only: a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("content", ["Ä text\n", b"bytes\x00\xff", "", b""])
+def test_a_file_is_written_and_replaced(tmp_path, content):
+    file = tmp_path / "file"
+    for before in (None, b"something longer that was there before"):
+        if before is not None:
+            file.write_bytes(before)
+        write_atomically(file, content)
+        assert file.read_bytes() == (content.encode() if isinstance(content, str) else content)
+        assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_name_that_is_no_utf_8_can_be_part_of_a_text(tmp_path):
+    write_atomically(tmp_path / "file", os.fsdecode(b"of \xff\n"))
+    assert (tmp_path / "file").read_bytes() == b"of \\udcff\n"
+
+
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, limit_of_files):
+    file = tmp_path / "file"
+    write_atomically(file, b"old")
+    with pytest.raises(OSError, match=rf"{file} could not be written \(File too large\): free some space") as raised:
+        write_atomically(file, bytes(5_000))
+    assert raised.value.__cause__ is not None
+    assert file.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_a_failure_at_any_moment_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, call):
+    file = tmp_path / "file"
+    write_atomically(file, "old")
+
+    def fail(*_):
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, fail)
+        with pytest.raises(OSError, match="Input/output error"):
+            write_atomically(file, "new")
+    assert file.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_what_was_wrong_first_is_told_where_nothing_can_be_removed_either(tmp_path, monkeypatch):
+    def fail(*_, **options):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(os, "replace", fail)
+    monkeypatch.setattr(os, "unlink", fail)
+    with pytest.raises(OSError, match=r"file could not be written \(Read-only file system\): free some space"):
+        write_atomically(tmp_path / "file", "new")
+
+
+def test_the_new_content_is_on_the_disk_before_it_gets_its_name(tmp_path, monkeypatch):
+    file, calls = tmp_path / "file", []
+    fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (calls.append("fsync"), fsync(descriptor)))
+    monkeypatch.setattr(os, "replace", lambda *names: (calls.append("replace"), replace(*names)))
+    write_atomically(file, "new")
+    assert calls[:2] == ["fsync", "replace"]
+    if sys.platform == "linux":
+        assert calls == ["fsync", "replace", "fsync"]  # and then the name
+
+
+def test_a_missing_folder_is_told(tmp_path):
+    with pytest.raises(OSError, match=r"could not be written .*: make the folder"):
+        write_atomically(tmp_path / "missing" / "file", "content")
+
+
+def test_a_folder_is_made_and_tried(tmp_path):
+    prepare_folder(tmp_path / "new" / "folder", "--out")
+    prepare_folder(tmp_path / "new" / "folder", "--out")
+    assert list((tmp_path / "new" / "folder").iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_named_with_its_argument(tmp_path):
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(OSError, match=f"--out {folder} cannot be written to .*: choose another folder"):
+            prepare_folder(folder, "--out")

@@ -1,0 +1,509 @@
+"""Which runs are found and which are made, and what tables make of them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tests.training.requirements")
+
+from liere.cli import main
+from liere.evaluation.predictions import Predictions
+from liere.reproduce.catalog import CATALOGUE
+from liere.reproduce.claims import compare, is_best
+from liere.reproduce.export import export_run
+from liere.reproduce.outcome import Claim
+from liere.reproduce.reproduction import committed_runs, prepare
+from liere.reproduce.results import Found, pair
+from liere.reproduce.wanted_runs import Key, unique_runs
+from liere.runs.conditions import Condition
+from liere.runs.run import open_run
+from tests.reproduce.fakes import finish, predictions
+
+ACCURACY = {
+    "absolute:init_std=1": 0.5,
+    "absolute": 0.55,
+    "visionllama": 0.6,
+    "rope_mixed": 0.7,
+    "liere8": 0.8,
+    "liere": 0.75,
+}
+
+
+# How the three seeds of an encoding deviate from its accuracy: each encoding in another way, and 0 on average.
+DEVIATIONS = list(itertools.permutations((-1, 0, 1)))
+
+
+def fake_all(
+    name: str,
+    out: Path,
+    *,
+    scale: str = "small",
+    only=("CIFAR-10",),
+    accuracy=ACCURACY,
+    seeds=(),
+    encodings=(),
+    **options,
+) -> None:
+    """Make every run of a table look finished, with given accuracies; a variation or condition takes some of it."""
+    entry = CATALOGUE[name]
+    reproduction = prepare(entry, scale, {}, places=[out / "runs"], only=only, seeds=seeds, encodings=encodings)
+    for place, one in enumerate(reproduction.wanted):
+        planned = one.planned
+        if planned.folder.exists():
+            continue
+        found = {}
+        for number, condition in enumerate(planned.conditions):
+            base = accuracy.get(one.key.encoding, 0.65) - 0.05 * list(reproduction.experiment.vary).index(
+                one.key.variant
+            )
+            base -= 0.3 * bool(condition.shuffle) + 0.02 * number
+            row = list(accuracy).index(one.key.encoding) if one.key.encoding in accuracy else 0
+            base += 0.003 * DEVIATIONS[row][one.seed % 3]
+            found[condition] = predictions(base, planned.examples or 400, seed=1000 * place + one.seed)
+        finish(planned, planned.folder, found, **options)
+
+
+@pytest.fixture
+def reproduce(tmp_path, capsys):
+    """Run `liere reproduce` in a folder of its own, and return what it printed and the numbers it wrote."""
+
+    def call(name, *more):
+        code = main(["reproduce", name, "--out", str(tmp_path / "out"), "--own", *more])
+        printed = capsys.readouterr()
+        assert code == 0, printed.err
+        file = tmp_path / "out" / f"{name}.json"
+        return printed.out, json.loads(file.read_text()) if file.exists() else {}
+
+    call.out = tmp_path / "out"
+    return call
+
+
+class TestFinding:
+    def test_finished_runs_are_not_made_again_and_the_table_is_rebuilt(self, reproduce):
+        fake_all("main", reproduce.out)
+        printed, numbers = reproduce("main", "--only", "CIFAR-10")
+        assert "main: 18 of 18 runs are finished" in printed
+        assert len(numbers["runs"]) == 18
+        for encoding, accuracy in ACCURACY.items():
+            assert numbers["numbers"]["accuracy"][encoding]["CIFAR-10"]["value"] == pytest.approx(accuracy, abs=0.002)
+
+    def test_other_tables_use_the_same_runs(self, reproduce, capsys):
+        fake_all("main", reproduce.out)
+        for name, runs in (("loss", 18), ("significance", 6), ("compute", 18)):
+            assert f"{runs} of {runs} runs are finished" in reproduce(name, "--only", "CIFAR-10")[0]
+        assert (
+            main(["reproduce", "sharing", "--dry-run", "--own", "--out", str(reproduce.out), "--data", "nowhere"]) == 2
+        )
+        printed = capsys.readouterr()
+        assert "sharing: 2 of 3 runs are finished" in printed.out
+        assert "no cifar10 in nowhere" in printed.err
+
+    def test_what_was_exported_is_found_without_weights_and_says_the_same(self, reproduce, tmp_path, monkeypatch):
+        fake_all("main", reproduce.out)
+        _, numbers = reproduce("main", "--only", "CIFAR-10", "--export", str(tmp_path / "kept"))
+        monkeypatch.setattr("liere.reproduce.reproduction.committed_runs", lambda scale: tmp_path / "kept" / "runs")
+        assert main(["reproduce", "main", "--only", "CIFAR-10", "--out", str(tmp_path / "other")]) == 0
+        again = json.loads((tmp_path / "other" / "main.json").read_text())
+        assert again["numbers"] == numbers["numbers"]
+        assert not (tmp_path / "other" / "runs").exists()
+        for name in ("config.yaml", "result.json", "metrics.csv", "evaluation.json"):
+            assert len(list((tmp_path / "kept" / "runs").glob(f"*/{name}"))) == 18
+        assert not list((tmp_path / "kept").rglob("*.safetensors"))
+
+    def test_figures_that_need_weights_do_not_take_runs_without(self, tmp_path):
+        fake_all("spatial", tmp_path, only=())
+        places = [tmp_path / "runs"]
+        assert prepare(CATALOGUE["spatial"], "small", {}, places=places).missing() == []
+        with pytest.raises(ValueError, match="its weights are gone and needed: delete the folder"):
+            prepare(CATALOGUE["attention"], "small", {}, places=places).missing()
+        assert len(prepare(CATALOGUE["attention"], "small", {}, places=[tmp_path / "new", *places]).missing()) == 6
+
+    def test_a_missing_fine_tuned_run_needs_the_weights_of_its_source(self, tmp_path):
+        entry, places = CATALOGUE["resolution"], [tmp_path / "runs"]
+        wanted = prepare(entry, "small", {}, places=places).wanted
+        for one in wanted:
+            if not one.key.fine_tuned:
+                answers = {condition: predictions(0.5, 2000) for condition in one.planned.conditions}
+                finish(one.planned, one.planned.folder, answers)
+        missing = prepare(entry, "small", {}, places=[tmp_path / "new", *places]).missing()
+        assert sum(run.config.training.start_from is None for run in missing) == 3
+        assert sum(run.config.training.start_from is not None for run in missing) == 3
+        firsts = [run.config.training.start_from is not None for run in missing]
+        assert firsts == sorted(firsts)
+
+    def test_a_run_that_lacks_a_test_is_missing(self, tmp_path):
+        entry, places = CATALOGUE["shuffling"], [tmp_path / "runs"]
+        for one in prepare(CATALOGUE["main"], "small", {}, places=places, only=["CIFAR-10"]).wanted:
+            finish(one.planned, one.planned.folder, {Condition(32): predictions(0.5)}, weights=True)
+        missing = prepare(entry, "small", {}, places=places, only=["CIFAR-10"]).missing()
+        assert len(missing) == 18
+
+    def test_runs_are_merged_with_all_their_tests(self, tmp_path):
+        wanted = prepare(CATALOGUE["fraction"], "paper", {}, places=[tmp_path]).wanted
+        runs = list(unique_runs(wanted * 2))
+        assert len(runs) == len({one.planned.folder for one in wanted}) == 36
+
+
+class TestChoice:
+    def test_seeds_and_encodings_can_be_others(self, tmp_path, capsys):
+        arguments = ["main", "--scale", "paper", "--only", "CIFAR-100", "--configs", str(tmp_path)]
+        assert main(["reproduce", *arguments, "--seeds", "3", "5", "--encodings", "sincos", "absolute:init_std=2"]) == 0
+        names = {file.name.rsplit("-", 1)[0] for file in tmp_path.glob("*.yaml")}
+        assert names == {
+            f"cifar-100-{name}-seed{seed}" for name in ("sincos", "absolute-init_std-2") for seed in (3, 5)
+        }
+
+    def test_seeds_and_encodings_that_are_given_twice_count_once(self, tmp_path):
+        chosen = {"seeds": [4, 4], "encodings": ["sincos", "liere4", "sincos"]}
+        wanted = prepare(CATALOGUE["fraction"], "small", {}, places=[tmp_path], **chosen).wanted
+        found = [(one.key.encoding, one.seed) for one in wanted if one.key.variant == "20 %"]
+        assert found == [("sincos", 4), ("liere4", 4)]
+
+    def test_what_is_varied_for_other_encodings_is_left_out(self, tmp_path):
+        for encodings, variants in ((["liere4"], {"nothing"}), (["liere8", "liere4"], {"nothing", "across both"})):
+            wanted = prepare(CATALOGUE["sharing"], "small", {}, places=[tmp_path], encodings=encodings).wanted
+            assert {one.key.variant for one in wanted} == variants
+            assert {one.key.encoding for one in wanted} == set(encodings)
+
+    @pytest.mark.parametrize(
+        ("name", "encodings", "message"),
+        [
+            ("significance", "liere8 liere4", "it compares RoPE-Mixed with LieRE₈, and nothing else"),
+            ("compute", "rope_mixed liere8", "it measures against absolute positions: add absolute, or"),
+            ("block", "liere4 sincos", "it is about block sizes, which only rope_mixed and liere have: leave out sinc"),
+        ],
+    )
+    def test_a_table_that_cannot_be_made_of_them_says_so(self, tmp_path, capsys, name, encodings, message):
+        # Runs of all of them are kept with the project, so that nothing but this is in the way.
+        for more in ([], ["--dry-run"], ["--configs", str(tmp_path / "configs")]):
+            assert main(["reproduce", name, "--out", str(tmp_path), "--encodings", *encodings.split(), *more]) == 2
+            assert f"{name} cannot be made with --encodings {encodings}: {message}" in capsys.readouterr().err
+        assert not list(tmp_path.iterdir())
+
+    @pytest.mark.parametrize("more", ["--dry-run", "--configs configs", ""])
+    @pytest.mark.parametrize(
+        ("encodings", "message"),
+        [
+            ("liere8 rope_mixde", "unknown encoding 'rope_mixde': did you mean 'rope_mixed'?"),
+            ("absolute:init_sdt=2", "encoding 'absolute' has no option 'init_sdt': did you mean 'init_std'?"),
+        ],
+    )
+    def test_misspellings_are_told_without_data(self, tmp_path, monkeypatch, capsys, encodings, message, more):
+        monkeypatch.chdir(tmp_path)
+        assert main(["reproduce", "main", "--encodings", *encodings.split(), *more.split()]) == 2
+        assert message in capsys.readouterr().err
+        assert not list(tmp_path.iterdir())
+
+    def test_an_encoding_without_what_is_varied_is_told(self, tmp_path, capsys):
+        assert main(["reproduce", "init", "--encodings", "sincos", "--dry-run", "--out", str(tmp_path)]) == 2
+        assert "encoding 'sincos' has no option 'init_scale'" in capsys.readouterr().err
+
+    def test_variants_of_an_encoding_have_names_of_their_own(self, reproduce):
+        chosen = ["liere8", "liere8:init_scale=3.1416", "liere8:share_heads=true"]
+        accuracy = dict(zip(chosen, (0.5, 0.7, 0.6), strict=True))
+        fake_all("spatial", reproduce.out, only=(), encodings=chosen, accuracy=accuracy)
+        printed, _ = reproduce("spatial", "--encodings", *chosen)
+        rows = {line.split("  ")[0]: line for line in printed.splitlines() if line.startswith("LieRE₈")}
+        assert {"LieRE₈", "LieRE₈, init 3.1416", "LieRE₈, share_heads=True"} <= rows.keys()
+        assert "50.0 (" in rows["LieRE₈"]
+        assert "70.0 (" in rows["LieRE₈, init 3.1416"]
+        # Only what the paper ran stands beside its numbers.
+        assert ["99.5 (99.2-99.8)" in rows[name] for name in rows] == [True, False, False]
+
+    def test_compute_is_measured_against_any_start_of_absolute_positions(self, reproduce):
+        chosen = ["absolute:init_std=0.5", "liere8"]
+        fake_all("compute", reproduce.out, encodings=chosen)
+        printed, numbers = reproduce("compute", "--encodings", *chosen)
+        assert "the end of absolute, init 0.5" in printed
+        assert list(numbers["numbers"]) == ["absolute:init_std=0.5"]
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ("mian", "unknown table or figure 'mian': did you mean 'main'?"),
+            ("main --only MNIST", "--only 'MNIST' is not in main at this scale: it has CIFAR-10"),
+            ("main --model.encoding liere8", "--model.encoding is what the experiments vary"),
+            ("spatial --data.flip true", "--data.flip is of none of these data sets (spatial)"),
+            ("main --only CIFAR-10 --own --data nowhere", "no cifar10 in nowhere"),
+            ("fraction --data.fraction 0.5", "--data.fraction is what this experiment varies"),
+            ("resolution --optimizer.learning_rate 1e-3", "--optimizer.learning_rate is what this experiment varies"),
+            ("main --data.root somewhere", "--data.root is of one data set, and here are several: use --data"),
+            ("block --own --hardware.devices 2", "--configs"),
+            ("main --own --data nowhere", "no cifar10 in nowhere"),
+            ("main --own --data nowhere", "(python tools/make_clips.py renders it; see docs/clips.md)"),
+        ],
+    )
+    def test_it_is_told_in_a_line_before_anything_runs(self, tmp_path, monkeypatch, capsys, arguments, message):
+        monkeypatch.chdir(tmp_path)
+        assert main(["reproduce", *arguments.split()]) == 2
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
+        assert not list(tmp_path.rglob("config.yaml"))
+
+    def test_listing_needs_no_data(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        assert main(["reproduce", "list"]) == 0
+        printed = capsys.readouterr().out
+        for name in CATALOGUE:
+            assert f"\n{name} " in printed
+
+    def test_listing_tells_kept_runs_from_those_to_train(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        fake_all("init", tmp_path / "kept", only=(), seconds=1800)
+        monkeypatch.setattr(
+            "liere.reproduce.reproduction.committed_runs",
+            lambda scale: tmp_path / "kept" / "runs" if scale == "small" else None,
+        )
+        assert main(["reproduce", "list"]) == 0
+        lines = {line.split(" ")[0]: line for line in capsys.readouterr().out.splitlines()}
+        assert "4 runs, kept (training: 2.0 hours of a core)" in lines["init"]
+        assert "5 runs, 3 to train: " in lines["block"]  # liere8 and rope_mixed are those of init
+        assert "18 runs to train: " in lines["spatial"]
+        assert "23 runs, 21 to train; cost unknown without data/atari-clips.npz" in lines["main"]
+
+    def test_kept_tables_need_no_data_to_say_what_they_cost(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        assert main(["reproduce", "list"]) == 0
+        lines = {line.split(" ")[0]: line for line in capsys.readouterr().out.splitlines()}
+        if committed_runs("small") is not None:
+            assert "23 runs, kept (training: " in lines["main"]
+            assert "unknown" not in "".join(lines.values())
+
+    def test_an_estimate_says_what_it_leaves_out(self, tmp_path, capsys):
+        arguments = ["spatial", "--own", "--dry-run", "--encodings", "liere4", "--out", str(tmp_path)]
+        assert main(["reproduce", *arguments]) == 0
+        printed = capsys.readouterr().out
+        assert "3 to train, " in printed
+        assert "for this arithmetic alone; starting processes, loading data and testing come on top" in printed
+
+    def test_configurations_can_be_written_and_trained(self, tmp_path, capsys):
+        assert main(["reproduce", "block", "--scale", "paper", "--configs", str(tmp_path)]) == 0
+        assert len(list(tmp_path.glob("*.yaml"))) == 14
+        file = next(tmp_path.glob("cifar-100-liere48-*.yaml"))
+        assert main(["train", "--config", str(file), "--data.root", "nowhere", "--dry-run"]) == 2
+        assert "no cifar100 in nowhere" in capsys.readouterr().err
+
+
+class TestTables:
+    def test_main_has_the_paper_s_numbers_beside_ours(self, reproduce):
+        fake_all("main", reproduce.out)
+        printed, numbers = reproduce("main", "--only", "CIFAR-10")
+        line = next(line for line in printed.splitlines() if line.startswith("LieRE₈"))
+        assert "80.0 (" in line
+        assert "70.3 (69.4-71.2)" in line
+        verdicts = {claim["text"]: claim["verdict"] for claim in numbers["claims"]}
+        assert verdicts["CIFAR-10: LieRE₈ is the most accurate"] == "holds"
+        assert verdicts["CIFAR-10: LieRE₈ beats absolute, init 1"] == "holds"
+
+    def test_claims_turn_with_the_numbers(self, reproduce):
+        fake_all("main", reproduce.out, accuracy=ACCURACY | {"liere8": 0.4})
+        _, numbers = reproduce("main", "--only", "CIFAR-10")
+        verdicts = {claim["text"]: claim["verdict"] for claim in numbers["claims"]}
+        assert verdicts["CIFAR-10: LieRE₈ is the most accurate"] == "does not hold"
+        assert verdicts["CIFAR-10: LieRE₈ beats absolute, init 1"] == "does not hold"
+
+    def test_losses(self, reproduce):
+        fake_all("main", reproduce.out)
+        _, numbers = reproduce("loss", "--only", "CIFAR-10")
+        for encoding, accuracy in ACCURACY.items():
+            expected = 0.5 * accuracy + 2.0 * (1 - accuracy) + 0.05
+            assert numbers["numbers"]["loss"][encoding]["CIFAR-10"]["value"] == pytest.approx(expected, abs=0.01)
+
+    def test_shuffling_tells_the_relative_drop(self, reproduce):
+        fake_all("shuffling", reproduce.out)
+        printed, numbers = reproduce("shuffling", "--only", "CIFAR-10")
+        drop = numbers["numbers"]["drop"]["CIFAR-10, patches"]["liere8"]["value"]
+        assert drop == pytest.approx(1 - (0.8 - 0.32) / 0.8, abs=0.005)
+        assert "82.5" in printed
+
+    def test_initialisations_are_compared_by_the_z_test(self, reproduce):
+        fake_all("init", reproduce.out, only=())
+        printed, numbers = reproduce("init")
+        assert numbers["numbers"]["liere8"]["difference"] == pytest.approx(-0.05, abs=0.002)
+        assert "-3.85" in printed
+
+    @pytest.mark.parametrize("name", ["size", "fraction", "block", "sharing", "pooling", "resolution", "spatial"])
+    def test_all_others_are_built_and_drawn(self, reproduce, name):
+        fake_all(name, reproduce.out, only=())
+        printed, numbers = reproduce(name)
+        assert numbers["claims"]
+        page = (reproduce.out / f"{name}.html").read_text()
+        assert "Do the paper's claims hold here?" in page.replace("&#39;", "'")
+        for claim in numbers["claims"]:
+            assert claim["verdict"] in ("holds", "does not hold", "is not decided")
+            assert claim["evidence"] in printed
+
+    def test_compute_tells_how_much_less_is_needed(self, reproduce):
+        fake_all("main", reproduce.out)
+        _, numbers = reproduce("compute", "--only", "CIFAR-10")
+        found = numbers["numbers"]["absolute:init_std=1"]
+        assert found["absolute:init_std=1"]["fewer_examples"] == pytest.approx(1)
+        assert found["liere8"]["target"] == pytest.approx(0.8)
+
+    def test_flops_need_no_runs(self, reproduce):
+        printed, _ = reproduce("flops")
+        assert "0.970 G*" in printed
+        assert "5.684 G" in printed
+
+
+class TestClaims:
+    @staticmethod
+    def found(*accuracies: float) -> Found:
+        return Found([predictions(accuracy, 2000, seed) for seed, accuracy in enumerate(accuracies)])
+
+    def test_one_seed_decides_nothing_however_clear_it_is(self):
+        for first, second in ((0.9, 0.1), (0.1, 0.9), (0.5, 0.5)):
+            claim = compare("a", self.found(first), self.found(second))
+            assert claim.verdict == "is not decided"
+            assert claim.evidence.startswith("one seed; ")
+            assert claim.evidence.endswith("on these test examples")
+        best = {"liere8": self.found(0.9), "rope_mixed": self.found(0.1)}
+        assert is_best("best", "liere8", best).verdict == "is not decided"
+        assert compare("a", None, self.found(0.5)) == Claim("a", "is not decided", "not run")
+
+    def test_a_clear_lead_in_every_seed_holds_and_its_opposite_does_not(self):
+        ahead, behind = self.found(0.60, 0.62, 0.61), self.found(0.5, 0.51, 0.5)
+        assert compare("a", ahead, behind).verdict == "holds"
+        assert compare("a", behind, ahead).verdict == "does not hold"
+        assert "ahead in 3 of 3 seeds, p < 0.001 over seeds; +10.7 points" in compare("a", ahead, behind).evidence
+        assert compare("a", ahead, behind, loss=True).verdict == "holds"  # a lower loss is better
+        assert compare("a", behind, ahead, loss=True).verdict == "does not hold"
+
+    def test_seeds_that_disagree_decide_nothing(self):
+        claim = compare("a", self.found(0.6, 0.7, 0.5), self.found(0.5, 0.5, 0.6))
+        assert "ahead in 2 of 3 seeds" in claim.evidence
+        assert claim.verdict == "is not decided"
+
+    def test_seeds_that_agree_by_chance_decide_nothing(self):
+        claim = compare("a", self.found(0.9, 0.6, 0.61), self.found(0.5, 0.59, 0.6))
+        assert "ahead in 3 of 3 seeds" in claim.evidence
+        assert "p < 0.001 on these test examples" in claim.evidence
+        assert claim.verdict == "is not decided"
+
+    def test_a_lead_that_examples_do_not_show_is_not_decided(self):
+        first, second = (0.510, 0.512, 0.511), (0.5, 0.501, 0.5015)
+        claim = compare(
+            "a", self.found(*first), Found([predictions(one, 2000, 10 + i) for i, one in enumerate(second)])
+        )
+        assert "p = 0.00" in claim.evidence.partition("over seeds")[0]
+        assert claim.verdict == "is not decided"
+
+    def test_runs_are_paired_by_their_seeds_not_by_their_order(self):
+        drawn = {seed: predictions(accuracy, 2000, seed) for seed, accuracy in {0: 0.9, 1: 0.6, 2: 0.75}.items()}
+        worse = {seed: predictions(accuracy, 2000, seed) for seed, accuracy in {2: 0.64, 0: 0.8, 1: 0.5}.items()}
+        claim = compare("a", Found([*drawn.values()], [*drawn]), Found([*worse.values()], [*worse]))
+        assert "ahead in 3 of 3 seeds" in claim.evidence
+        assert claim.verdict == "holds"
+
+    def test_the_best_is_held_against_the_second(self):
+        found = {
+            "liere8": self.found(0.7, 0.71, 0.7),
+            "rope_mixed": self.found(0.6, 0.6, 0.61),
+            "absolute": self.found(0.2, 0.2, 0.2),
+        }
+        claim = is_best("best", "liere8", found)
+        assert claim.verdict == "holds"
+        assert claim.evidence.startswith("against RoPE-Mixed")
+
+
+class TestOneSeed:
+    @pytest.mark.parametrize("name", ["init", "block", "resolution", "shuffling", "compute"])
+    def test_no_table_decides_a_claim_about_encodings(self, reproduce, name):
+        fake_all(CATALOGUE[name].experiment, reproduce.out, only=(), seeds=[0])
+        if name == "shuffling":
+            fake_all(name, reproduce.out, only=(), seeds=[0])
+        _, numbers = reproduce(name, "--seeds", "0")
+        assert numbers["claims"]
+        for claim in numbers["claims"]:
+            assert claim["verdict"] == "is not decided", claim
+            assert "one seed" in claim["evidence"] or "not run" in claim["evidence"]
+
+
+class TestFound:
+    def test_seeds_are_averaged_example_by_example(self):
+        one, other = predictions(0.5, 100, 0), predictions(0.7, 100, 1)
+        found = Found([one, other])
+        assert np.array_equal(found.correct, (one.correct + other.correct) / 2)
+        assert found.accuracy.value == pytest.approx(0.6)
+        assert found.by_seed == [0.5, 0.7]
+
+    def test_examples_are_paired_by_their_ids(self):
+        one, other = predictions(0.5, 100, 0), predictions(0.7, 100, 1)
+        first, second = Found([without(one, 3)]), Found([without(other, 7), other])
+        ids = [number for number in range(100) if number not in (3, 7)]
+        both = pair(first, second)
+        assert np.array_equal(both[0], one.correct[ids])
+        assert np.array_equal(both[1], other.correct[ids])
+        assert np.array_equal(pair(first, second, loss=True)[0], np.array(one.losses)[ids])
+
+    def test_examples_with_other_labels_are_not_paired(self):
+        one, other = predictions(0.5, 100, 0), predictions(0.7, 100, 1)
+        other.labels[4] += 1
+        with pytest.raises(ValueError, match=r"test example 4 has the labels \[4, 5\]: .*evaluate them again"):
+            pair(Found([one]), Found([other]))
+        with pytest.raises(ValueError, match="test example 4 has the labels"):
+            _ = Found([one, other]).accuracy
+
+    def test_few_common_examples_are_not_enough(self):
+        one = predictions(0.5, 100, 0)
+        with pytest.raises(ValueError, match="only 40 of 100 test examples are common to these runs"):
+            pair(Found([one]), Found([without(one, *range(60))]))
+
+
+def without(found: Predictions, *ids: int) -> Predictions:
+    """Return predictions without those of some examples."""
+    rows = [row for row in zip(*vars(found).values(), strict=True) if row[0] not in ids]
+    return Predictions(*map(list, zip(*rows, strict=True)))
+
+
+def test_exported_predictions_are_the_same(tmp_path):
+    (one, *_) = prepare(CATALOGUE["main"], "small", {}, places=[tmp_path / "runs"], only=["CIFAR-10"]).wanted
+    run = finish(one.planned, one.planned.folder, {Condition(32): predictions(0.5)})
+    export_run(run, tmp_path / "kept")
+    kept = open_run(tmp_path / "kept")
+    (record,) = kept.evaluations("final")
+    assert record["predictions"].endswith(".csv.gz")
+    assert Predictions.read(kept.folder / record["predictions"]) == Predictions.read(
+        run.folder / run.evaluations()[0]["predictions"]
+    )
+    first = (kept.folder / record["predictions"]).read_bytes()
+    export_run(run, tmp_path / "kept")
+    assert (kept.folder / record["predictions"]).read_bytes() == first
+
+
+class TestHostileRuns:
+    @pytest.fixture
+    def run(self, tmp_path):
+        (one, *_) = prepare(CATALOGUE["main"], "small", {}, places=[tmp_path / "runs"], only=["CIFAR-10"]).wanted
+        return finish(one.planned, tmp_path / "made" / "run", {Condition(32): predictions(0.5)})
+
+    @pytest.mark.parametrize("way", ["{}/predictions", "predictions/../../../made/run/predictions"])
+    def test_predictions_are_exported_to_the_folder_and_nowhere_else(self, tmp_path, run, way):
+        (record,) = run.evaluations()
+        place = f"{way.format(run.folder)}/final-test-32.csv"
+        run.evaluation_file.write_text(json.dumps([record | {"predictions": place}]))
+        (tmp_path / "kept" / "made" / "run" / "predictions").mkdir(parents=True)
+        before = {path for path in tmp_path.rglob("*") if path.is_file()}
+        export_run(run, tmp_path / "kept" / "runs" / "new")
+        written = {path for path in tmp_path.rglob("*") if path.is_file()} - before
+        assert all(path.is_relative_to(tmp_path / "kept" / "runs" / "new") for path in written)
+        (record,) = open_run(tmp_path / "kept" / "runs" / "new").evaluations()
+        assert record["predictions"] == "predictions/final-test-32.csv.gz"
+
+    def test_a_device_is_not_copied_without_end(self, tmp_path, run):
+        run.metrics.unlink()
+        run.metrics.symlink_to("/dev/zero")
+        with pytest.raises(ValueError, match=r"metrics\.csv is a device, not a regular file"):
+            export_run(run, tmp_path / "kept")
+
+
+def test_keys_tell_fine_tuned_runs_apart():
+    assert Key("a", "", "b") != Key("a", "", "b", fine_tuned=True)
