@@ -1,4 +1,4 @@
-"""`liere.files.torch_files`: what torch wrote passes; what would end or hold the process is refused before it is read."""
+"""Files of torch: what it wrote passes; what would end or hold the process is refused before it is read."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from liere.bench.race import Watch, watch_nothing
-from liere.files.writing.writing import write_atomically
+from liere.files.writing import write_atomically
 from liere.machine import machine, versions
 
 __all__ = ["Answer", "Settings", "group_rows", "make_record", "system_load", "write_record"]

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> None:
     if args.question not in (*QUESTIONS, "all"):
         raise ValueError(f"unknown question {args.question!r}: {suggest(args.question, [*QUESTIONS, 'all'])}")
     from liere.bench.record import system_load
-    from liere.files.writing.writing import prepare_folder
+    from liere.files.writing import prepare_folder
     from liere.report.drawing import require_matplotlib
 
     require_matplotlib()

@@ -87,7 +87,7 @@ def run_comparison(plan: Plan) -> None:
     """
     from liere.commands.report import write_and_show
     from liere.comparison.plan import run_plan
-    from liere.files.writing.writing import prepare_folder
+    from liere.files.writing import prepare_folder
     from liere.report.drawing import require_matplotlib
 
     require_matplotlib()

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
     """Draw the sheet."""
     if args.name not in DATA_SETS:
         raise ValueError(f"unknown data set {args.name!r}: {suggest(args.name, DATA_SETS)}")
-    from liere.files.writing.writing import prepare_folder
+    from liere.files.writing import prepare_folder
     from liere.report.contact_sheet import draw_contact_sheet
 
     data = _open(args)

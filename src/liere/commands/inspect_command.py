@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from liere.commands.arguments import add_model_arguments, dimensions, model_input
-from liere.files.writing.reading import reason
-from liere.files.writing.writing import prepare_folder, write_atomically
+from liere.files.reading import reason
+from liere.files.writing import prepare_folder, write_atomically
 from liere.presets import SIZES
 from liere.terminal.messages import say, table
 
@@ -74,7 +74,7 @@ def _load(args: argparse.Namespace) -> VisionTransformer:
         if args.size is not None:
             raise ValueError(f"--size {args.size} goes with a file of weights, but MODEL is {args.model}: leave it out")
         return create_model(args.model, **own)
-    from liere.files.writing.weights import load_weights
+    from liere.files.weights import load_weights
 
     weights = load_weights(path)
     if is_reference(weights):

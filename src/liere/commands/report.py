@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
 def write_and_show(runs: Sequence[Run], folder: Path, command: str, name: str = "report") -> Path:
     """Write the report of runs to a folder, print its table and its finding, and return its page."""
     from liere.evaluation.summary import summarise
-    from liere.files.writing.writing import prepare_folder
+    from liere.files.writing import prepare_folder
     from liere.report import write_report
     from liere.report.result_tables import result_table
     from liere.report.task_pictures import make_pictures

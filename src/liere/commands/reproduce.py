@@ -150,7 +150,7 @@ def _cost(entry: Entry, scale: str, data: Path | None) -> str:
 
 
 def _reproduce(entry: Entry, args: argparse.Namespace, fields: dict[str, str]) -> None:
-    from liere.files.writing.writing import prepare_folder
+    from liere.files.writing import prepare_folder
     from liere.reproduce.reproduction import committed_runs, prepare
 
     folder = args.out or Path("liere-reproduce") / (f"{args.scale}-smoke" if args.smoke else args.scale)
@@ -244,7 +244,7 @@ def _say_missing(reproduction: Reproduction) -> int:
 
 
 def _write_configs(reproduction: Reproduction, folder: Path) -> None:
-    from liere.files.writing.writing import prepare_folder, write_atomically
+    from liere.files.writing import prepare_folder, write_atomically
 
     prepare_folder(folder, "--configs")
     runs = reproduction.runs()

@@ -18,7 +18,7 @@ import torch
 import yaml
 
 from liere.comparison.local_processes import Job, Slot, run_jobs
-from liere.files.writing.reading import check_regular, open_regular
+from liere.files.reading import check_regular, open_regular
 from liere.machine import available_cores
 from liere.runs.conditions import Condition
 from liere.runs.config import RunConfig

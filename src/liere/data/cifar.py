@@ -20,8 +20,8 @@ from torch import Tensor
 
 from liere.data.examples import DataFacts
 from liere.data.pickled_batch import unpickle_batch
-from liere.files.writing.reading import DamagedError, open_regular, read_bytes, read_json, reason
-from liere.files.writing.writing import is_machine_trouble
+from liere.files.reading import DamagedError, open_regular, read_bytes, read_json, reason
+from liere.files.writing import is_machine_trouble
 from liere.shapes import Int, UInt8
 
 __all__ = ["CIFAR_FACTS", "read_cifar"]

@@ -14,7 +14,7 @@ from liere.data.crops import BOX_DRAWS, crop_middle, crop_resize, draw_box, to_t
 from liere.data.decoding import DecodedFiles, UnreadableError, is_trouble_of_the_machine
 from liere.data.examples import DataFacts
 from liere.data.file_table import FileTable
-from liere.files.writing.reading import open_regular
+from liere.files.reading import open_regular
 from liere.shapes import UInt8
 
 __all__ = ["IMAGE_SUFFIXES", "ImageFiles", "read_image"]

@@ -20,8 +20,8 @@ from torch import Tensor
 from liere.data.counter_random import combine
 from liere.data.examples import DataFacts
 from liere.errors import nearest, suggest
-from liere.files.writing.reading import check_regular, memory_limit, open_regular, reason, shorten
-from liere.files.writing.writing import is_machine_trouble
+from liere.files.reading import check_regular, memory_limit, open_regular, reason, shorten
+from liere.files.writing import is_machine_trouble
 from liere.shapes import Int
 
 __all__ = ["NpzData", "divide", "read_npz"]
@@ -30,7 +30,7 @@ KINDS = ("images", "volumes", "videos")
 SPLITS = ("train", "val", "test")
 MOST_CHANNELS = 4
 ALLOWANCE = 256 * 2**20
-"""Bytes of memory that the arrays of a file may take, however small the file; see `liere.files.writing.reading`."""
+"""Bytes of memory that the arrays of a file may take, however small the file; see `liere.files.reading`."""
 COUNTED_AT_ONCE = 2**22  # pixels
 RESIZED_PIXELS = 2**23
 """Pixels that any example may be resized to; others to 8 times as many as they have."""

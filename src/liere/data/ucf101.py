@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from liere.data.file_table import FileTable
-from liere.files.writing.reading import read_bytes, shorten
+from liere.files.reading import read_bytes, shorten
 
 __all__ = ["list_videos", "read_classes"]
 

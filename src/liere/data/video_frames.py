@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from PIL import Image
 
 from liere.data.decoding import UnreadableError, is_trouble_of_the_machine
-from liere.files.writing.reading import open_regular
+from liere.files.reading import open_regular
 
 __all__ = ["import_av", "read_frames"]
 

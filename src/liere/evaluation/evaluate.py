@@ -17,7 +17,7 @@ from liere.data.examples import Batch, ExampleSet
 from liere.evaluation.predictions import Predictions
 from liere.evaluation.shuffling import ShuffledData
 from liere.evaluation.statistics import accuracy_interval, mean_interval
-from liere.files.writing.writing import write_atomically
+from liere.files.writing import write_atomically
 from liere.optional.lightning_import import import_lightning
 from liere.positions import Policy
 from liere.presets import image_and_patch

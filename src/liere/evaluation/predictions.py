@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from liere.files.writing.reading import DamagedError, read_bytes, read_gzip
-from liere.files.writing.writing import write_atomically
+from liere.files.reading import DamagedError, read_bytes, read_gzip
+from liere.files.writing import write_atomically
 
 if TYPE_CHECKING:
     from liere.runs.run import Run
@@ -25,7 +25,7 @@ __all__ = ["Predictions", "common_examples", "read_predictions"]
 COLUMNS = ("id", "label", "prediction", "loss")
 KINDS: tuple[type[int] | type[float], ...] = (int, int, int, float)
 ALLOWANCE = 16 * 2**20
-"""Bytes that compressed predictions may expand to, however small the file: half a million; see `liere.files.writing.reading`."""
+"""Bytes that compressed predictions may expand to, however small the file: half a million; see `liere.files.reading`."""
 MOST_BYTES = 50_000_000
 """Bytes of a file of predictions, compressed or not: two million, which take half a gigabyte while they are read."""
 ROWS_AT_ONCE = 10_000

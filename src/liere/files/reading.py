@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from liere.errors import visible
-from liere.files.writing.writing import is_machine_trouble
+from liere.files.writing import is_machine_trouble
 
 __all__ = [
     "JSON_BYTES",

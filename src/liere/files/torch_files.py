@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from liere.files.writing.reading import DamagedError, open_regular
+from liere.files.reading import DamagedError, open_regular
 
 __all__ = ["check_torch_file"]
 

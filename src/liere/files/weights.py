@@ -8,13 +8,13 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from liere.files.writing.reading import DamagedError, check_regular, memory_limit
-from liere.files.writing.torch_files import check_torch_file
+from liere.files.reading import DamagedError, check_regular, memory_limit
+from liere.files.torch_files import check_torch_file
 
 __all__ = ["load_weights"]
 
 ALLOWANCE = 256 * 2**20
-"""Bytes that the weights of a file may have, however small the file; see `liere.files.writing.reading`."""
+"""Bytes that the weights of a file may have, however small the file; see `liere.files.reading`."""
 
 
 def load_weights(path: Path) -> dict[str, Tensor]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from liere.errors import visible
 from liere.evaluation.summary import FORMAT
-from liere.files.writing.writing import write_atomically
+from liere.files.writing import write_atomically
 from liere.report.charts import draw_attention, draw_curves, draw_overview, draw_resolution
 from liere.report.html_page import render_page
 from liere.report.markdown_page import file_name, render_markdown

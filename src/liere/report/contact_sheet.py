@@ -7,7 +7,7 @@ from pathlib import Path
 
 from liere.data.examples import ExampleSet
 from liere.errors import visible
-from liere.files.writing.reading import shorten
+from liere.files.reading import shorten
 from liere.report.drawing import canvas
 from liere.report.pixels import flat_picture
 

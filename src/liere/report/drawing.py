@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from liere.files.writing.writing import write_atomically
+from liere.files.writing import write_atomically
 
 __all__ = ["canvas", "encoding_colour", "encoding_label", "require_matplotlib", "sheet"]
 

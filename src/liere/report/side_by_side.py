@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from liere.files.writing.writing import write_atomically
+from liere.files.writing import write_atomically
 from liere.report.chart_marks import MARKERS, Drawing, add_legend, dress, figure_png
 from liere.report.drawing import INK, MUTED, sheet
 from liere.report.encoding_labels import colours_of, plain_label

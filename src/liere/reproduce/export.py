@@ -6,8 +6,8 @@ import gzip
 import json
 from pathlib import Path
 
-from liere.files.writing.reading import read_bytes
-from liere.files.writing.writing import write_atomically
+from liere.files.reading import read_bytes
+from liere.files.writing import write_atomically
 from liere.runs.run import Run
 
 __all__ = ["export_run"]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from liere.files.writing.writing import write_atomically
+from liere.files.writing import write_atomically
 from liere.report.html_page import page_template
 from liere.report.markdown_page import escape, fenced, file_name, folded, markdown_table
 from liere.reproduce.catalog import Entry

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from liere.files.writing.torch_files import check_torch_file
-from liere.files.writing.writing import is_machine_trouble, write_atomically
+from liere.files.torch_files import check_torch_file
+from liere.files.writing import is_machine_trouble, write_atomically
 
 __all__ = [
     "Checkpoint",

@@ -27,7 +27,7 @@ from liere.config_fields import (
 )
 from liere.data.config import DataConfig
 from liere.encodings import RotaryEncoding, find_encoding
-from liere.files.writing.reading import shorten
+from liere.files.reading import shorten
 from liere.layers import grid_shape
 from liere.position_augmentation import GREATEST_AMOUNT
 from liere.presets import create_model, image_and_patch

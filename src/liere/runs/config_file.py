@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from liere.errors import suggest
-from liere.files.writing.reading import DamagedError, read_bytes, reason, shorten
+from liere.files.reading import DamagedError, read_bytes, reason, shorten
 from liere.runs.config import RunConfig, config_fields
 
 # `liere.runs.config` has told what to install where these are missing.

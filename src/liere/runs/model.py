@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from liere.files.writing.weights import load_weights
+from liere.files.weights import load_weights
 from liere.runs.config import RunConfig
 from liere.vit import VisionTransformer
 

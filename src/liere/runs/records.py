@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from liere.config_fields import Count, CountOrZero, Real, Switch
-from liere.files.writing.reading import JSON_BYTES, DamagedError, read_bytes, read_json, shorten, warn_once
+from liere.files.reading import JSON_BYTES, DamagedError, read_bytes, read_json, shorten, warn_once
 from liere.runs.conditions import Condition
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError  # isort: skip

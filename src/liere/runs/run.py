@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from liere.files.writing.reading import DamagedError, shorten
-from liere.files.writing.writing import prepare_folder, write_atomically
+from liere.files.reading import DamagedError, shorten
+from liere.files.writing import prepare_folder, write_atomically
 from liere.runs.config import RunConfig
 from liere.runs.config_file import parse_config, read_config
 from liere.runs.records import read_evaluations, read_metrics, read_result

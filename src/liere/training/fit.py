@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 
 from liere.data.batches import EvaluationBatches, ExampleOrder, TrainingBatches, make_loader
 from liere.data.examples import Batch
-from liere.files.writing.writing import write_atomically
+from liere.files.writing import write_atomically
 from liere.machine import machine, versions
 from liere.optional.lightning_import import import_lightning
 from liere.runs.checkpoints import Checkpoint, finish_saving, load_newest, save_weights

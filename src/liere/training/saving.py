@@ -35,7 +35,7 @@ class StopRequest:
     Attributes:
         signal: The signal that asked for it.
         further_steps: Stop after so many; None for the run's end.
-        parent: Stop when this can be read, as `liere.comparison.local_processes.Slot` has it; None to live on without a parent.
+        parent: Stop when this can be read, as `local_processes.Slot` has it; None to live on without a parent.
     """
 
     signal: int | None = None

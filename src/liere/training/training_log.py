@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import Tensor
 
-from liere.files.writing.writing import write_atomically
+from liere.files.writing import write_atomically
 from liere.optional.lightning_import import import_lightning
 from liere.runs.records import COLUMNS
 from liere.runs.run import Run
