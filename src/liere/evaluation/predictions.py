@@ -25,7 +25,7 @@ __all__ = ["Predictions", "common_examples", "read_predictions"]
 COLUMNS = ("id", "label", "prediction", "loss")
 KINDS: tuple[type[int] | type[float], ...] = (int, int, int, float)
 ALLOWANCE = 16 * 2**20
-"""Bytes that compressed predictions may expand to, however small the file: half a million; see `liere.files.reading`."""
+"""Bytes that compressed predictions may expand to, however small the file: half a million; see `files.reading`."""
 MOST_BYTES = 50_000_000
 """Bytes of a file of predictions, compressed or not: two million, which take half a gigabyte while they are read."""
 ROWS_AT_ONCE = 10_000
