@@ -46,8 +46,8 @@ class PositionAugmentation:
                 )
             if value > GREATEST_AMOUNT:
                 raise ValueError(
-                    f"{name} must be at most {GREATEST_AMOUNT:,.0f}, got {value!r}: rotations of farther positions have no "
-                    "digits left"
+                    f"{name} must be at most {GREATEST_AMOUNT:,.0f}, got {value!r}: rotations of farther positions "
+                    "have no digits left"
                 )
 
     @property
