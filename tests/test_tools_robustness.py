@@ -68,6 +68,32 @@ def test_a_study_shows_every_seed_of_every_variation(tmp_path):
     assert "| moved | RoPE-Mixed | attention scale log | 67.5 (60.0, 75.0) |" in study.markdown(content)
 
 
+def test_a_part_of_a_study_replaces_its_rows_only(tmp_path):
+    file = tmp_path / "small.yaml"
+    file.write_text(
+        "title: A study\nencodings: [rope_mixed, absolute]\nseeds: [0, 1]\n"
+        "data:\n  spatial: {recipe: spatial/small.yaml}\n"
+        "vary:\n  fixed: {}\n  moved: {model.position_shift: 1.75, encodings: [rope_mixed]}\n"
+    )
+    whole = study.prepare(file, tmp_path / "out").experiment
+    part = study.prepare(file, tmp_path / "out", encodings=["rope_mixed"], variations=["moved"])
+    assert [(one.key.variant, one.key.encoding, one.seed) for one in part.wanted] == [
+        ("moved", "rope_mixed", 0),
+        ("moved", "rope_mixed", 1),
+    ]
+
+    def row(variant: str, encoding: str, *by_seed: float) -> dict:
+        shown = {"data": "spatial", "variant": variant, "encoding": encoding, "size": 108}
+        return shown | {"seeds": list(range(len(by_seed))), "by_seed": list(by_seed)}
+
+    kept = [row("fixed", "absolute", 0.4, 0.5), row("moved", "rope_mixed", 0.1)]
+    rows = study.merged(kept, [row("moved", "rope_mixed", 0.9, 1.0)], whole)
+    assert [(one["variant"], one["by_seed"]) for one in rows] == [("fixed", [0.4, 0.5]), ("moved", [0.9, 1.0])]
+    assert study.missing_runs(rows, whole) == 2  # both seeds of rope_mixed, fixed
+    with pytest.raises(ValueError, match=r"--variations 'move' is not in .*: did you mean 'moved'"):
+        study.prepare(file, tmp_path / "out", variations=["move"])
+
+
 def test_tests_are_collected_by_encoding_and_condition_with_every_seed(tmp_path):
     plan = demo_robustness.make_the_plan(["rope_mixed", "absolute"], [0, 1], tmp_path, 1)
     for run in plan.runs:

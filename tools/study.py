@@ -2,6 +2,7 @@
 
     python tools/study.py experiments/studies/larger.yaml
     python tools/study.py experiments/studies/larger.yaml --keep    # the table goes to docs/results/studies
+    python tools/study.py experiments/studies/larger.yaml --encodings rope_mixed --keep    # rows of the others stay
 
 A study is a file like those of `experiments/tables`. Its table has one row for each variation, encoding and way of
 testing, with the mean over seeds and every seed. Runs that are in --out already are not repeated.
@@ -16,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from liere.commands.compare import ProgressLine, run_state
+from liere.errors import suggest
 from liere.files.writing import write_atomically
 from liere.reproduce.catalog import Entry
 from liere.reproduce.experiment import Experiment, experiments_folder
 from liere.reproduce.outcome import Outcome
-from liere.reproduce.reproduction import Reproduction
+from liere.reproduce.reproduction import Reproduction, with_choice
 from liere.reproduce.results import Results
 from liere.reproduce.row_labels import label
 from liere.reproduce.wanted_runs import plan_runs
@@ -39,26 +41,31 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("liere-study"), help="folder of new runs and of the table")
     parser.add_argument("--data", type=Path, help="folder of data sets (default: ./data)")
     parser.add_argument("--seeds", type=int, nargs="+", help="other seeds than those of the study")
+    parser.add_argument("--encodings", nargs="+", metavar="NAME", help="only these encodings of the study")
+    parser.add_argument("--variations", nargs="+", metavar="NAME", help="only these variations of the study")
     parser.add_argument("--jobs", type=int, help="processes (default: one per core)")
     parser.add_argument("--finished", action="store_true", help="train nothing: the table of what is finished")
     parser.add_argument("--keep", action="store_true", help="write the table to docs/results/studies instead")
     args = parser.parse_args()
     if args.keep and args.seeds:
         parser.error("--keep is for the seeds of the study: leave --seeds out")
-    study = prepare(args.study, args.out, args.data, args.seeds)
+    study = prepare(args.study, args.out, args.data, args.seeds, args.encodings, args.variations)
     say(f"{args.study.stem}: {len(study.missing())} runs to do")
     if not args.finished:
         run(study, args.jobs)
+    whole = Experiment.model_validate(read_config(args.study))
+    rows = rows_of(study.results())
     folder = KEPT if args.keep else args.out
-    results = study.results()
+    if args.keep and (kept := folder / f"{args.study.stem}.json").exists():
+        rows = merged(json.loads(kept.read_text())["rows"], rows, whole)
     content = {
-        "title": study.experiment.title,
-        "note": study.experiment.note,
+        "title": whole.title,
+        "note": whole.note,
         "command": f"python tools/study.py experiments/studies/{args.study.name}",
         "seeds": study.experiment.seeds,
-        "test_examples": study.experiment.test_examples,
-        "missing_runs": len(study.missing()),
-        "rows": rows_of(results),
+        "test_examples": whole.test_examples,
+        "missing_runs": len(study.missing()) if not args.keep else missing_runs(rows, whole),
+        "rows": rows,
     }
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / f"{args.study.stem}.json", json.dumps(content, indent=1) + "\n")
@@ -66,11 +73,26 @@ def main() -> None:
     say(markdown(content))
 
 
-def prepare(file: Path, out: Path, data: Path | None = None, seeds: list[int] | None = None) -> Reproduction:
-    """Read a study and say which runs it needs."""
+def prepare(
+    file: Path,
+    out: Path,
+    data: Path | None = None,
+    seeds: list[int] | None = None,
+    encodings: list[str] | None = None,
+    variations: list[str] | None = None,
+) -> Reproduction:
+    """Read a study, or a part of it, and say which runs it needs."""
     experiment = Experiment.model_validate(read_config(file))
-    if seeds:
-        experiment = experiment.model_copy(update={"seeds": seeds})
+    for name, asked, known in (
+        ("--encodings", encodings, experiment.encodings),
+        ("--variations", variations, list(experiment.vary)),
+    ):
+        for one in asked or ():
+            if one not in known:
+                raise ValueError(f"{name} {one!r} is not in {file}: {suggest(one, known)}")
+    if variations:
+        experiment = experiment.model_copy(update={"vary": {name: experiment.vary[name] for name in variations}})
+    experiment = with_choice(experiment, seeds or (), encodings or ())
     wanted = plan_runs(experiment, {}, out / "runs", data=data)
     # Seed by seed, so that a part of the runs says something of all variations.
     wanted.sort(key=lambda one: one.seed)
@@ -113,6 +135,31 @@ def rows_of(results: Results) -> list[dict[str, Any]]:
                     | {"mean": statistics.fmean(found.by_seed), "seeds": seeds, "by_seed": found.by_seed}
                 )
     return rows
+
+
+def merged(kept: list[dict[str, Any]], new: list[dict[str, Any]], study: Experiment) -> list[dict[str, Any]]:
+    """Return the rows of a kept table with new ones in their place, in the order of the study."""
+    found = {_row_key(row): row for row in [*kept, *new]}
+    order = _variations_and_encodings(study)
+    return sorted(found.values(), key=lambda row: order.index((row["variant"], row["encoding"])))
+
+
+def missing_runs(rows: list[dict[str, Any]], study: Experiment) -> int:
+    """Return how many runs of a study are in none of its rows."""
+    there = {(row["data"], row["variant"], row["encoding"], seed) for row in rows for seed in row["seeds"]}
+    return len(study.data) * len(_variations_and_encodings(study)) * len(study.seeds) - len(there)
+
+
+def _variations_and_encodings(study: Experiment) -> list[tuple[str, str]]:
+    return [
+        (variation, encoding)
+        for variation, fields in study.vary.items()
+        for encoding in fields.get("encodings", study.encodings)
+    ]
+
+
+def _row_key(row: dict[str, Any]) -> tuple[Any, ...]:
+    return (row["data"], row["variant"], row["encoding"], Condition.of(row))
 
 
 def markdown(content: dict[str, Any]) -> str:

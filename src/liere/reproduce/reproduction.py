@@ -16,7 +16,7 @@ from liere.reproduce.wanted_runs import Key, Wanted, plan_runs, unique_runs
 from liere.runs.config import RunConfig
 from liere.runs.run import Run, open_run
 
-__all__ = ["Reproduction", "committed_runs", "prepare"]
+__all__ = ["Reproduction", "committed_runs", "prepare", "with_choice"]
 
 
 @dataclass(frozen=True)
@@ -161,12 +161,12 @@ def prepare(
         experiment = experiment.model_copy(update={"data": {name: experiment.data[name] for name in only}})
     if encodings and (reason := entry.refuse(encodings)):
         raise ValueError(f"{entry.name} cannot be made with --encodings {' '.join(encodings)}: {reason}")
-    experiment = _with_choice(entry.narrow(experiment), seeds, encodings)
+    experiment = with_choice(entry.narrow(experiment), seeds, encodings)
     wanted = plan_runs(experiment, overrides, places[0], data=data, smoke=smoke)
     return Reproduction(entry, experiment, wanted, tuple(places))
 
 
-def _with_choice(experiment: Experiment, seeds: Sequence[int], encodings: Sequence[str]) -> Experiment:
+def with_choice(experiment: Experiment, seeds: Sequence[int], encodings: Sequence[str]) -> Experiment:
     """Take other seeds and encodings, each once; what is varied for some encodings only stays limited to these."""
     columns = dict(experiment.data)
     changes: dict[str, object] = {}
