@@ -1,6 +1,6 @@
 """Draw two comparisons side by side, as at the top of the README.
 
-python tools/side_by_side.py docs/results/spatial.json docs/results/placement.json --out docs/results/side_by_side.png
+python tools/side_by_side.py results/spatial.json results/placement.json --out results/side_by_side.png
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ import pytest
 pytest.importorskip("tests.training.requirements")
 
 from liere.cli import main
+from liere.files.shipped import experiments_folder
 from liere.reproduce.catalog import CATALOGUE
-from liere.reproduce.experiment import experiments_folder
 
-KEPT = experiments_folder().parent / "docs" / "results" / "reproduce" / "small"
+KEPT = experiments_folder().parent / "results" / "reproduce" / "small"
 NAMES = [name for name in CATALOGUE if (KEPT / f"{name}.json").exists() and not CATALOGUE[name].needs_weights]
 
 pytestmark = pytest.mark.skipif(not NAMES, reason="the results are not beside the tests")
