@@ -65,7 +65,7 @@ def test_the_api_page_names_every_public_name():
 
 def test_results_of_inspect_are_those_of_the_code(capsys, tmp_path):
     pytest.importorskip("matplotlib")
-    results = ROOT / "docs" / "results"
+    results = ROOT / "results"
     assert main(["inspect", "vit_small", "--encoding", "liere8", "--out", str(tmp_path)]) == 0
     new, old = (json.loads((folder / "inspect.json").read_text()) for folder in (tmp_path, results))
     assert _leaves(new) == pytest.approx(_leaves(old), rel=1e-2, abs=1e-3)
@@ -85,12 +85,12 @@ def test_flops_tables_are_what_the_command_prints(capsys):
     assert main(["flops", "--size", "vit_base", "--batch-size", "512"]) == 0
     assert capsys.readouterr().out.split("\n\n")[0] in page
     assert main(["flops", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads((ROOT / "docs" / "results" / "flops.json").read_text())
+    assert json.loads(capsys.readouterr().out) == json.loads((ROOT / "results" / "flops.json").read_text())
 
 
 @pytest.mark.parametrize("question", ["rotations", "step", "memory", "scaling", "loading"])
 def test_bench_tables_are_those_of_the_committed_results(question):
-    record = json.loads((ROOT / "docs" / "results" / f"bench_{question}.json").read_text())
+    record = json.loads((ROOT / "results" / f"bench_{question}.json").read_text())
     page = (ROOT / "docs" / "performance.md").read_text()
     assert not record["quick"]
     for content in make_tables(record):
@@ -98,7 +98,7 @@ def test_bench_tables_are_those_of_the_committed_results(question):
 
 
 def test_the_costs_in_the_readme_are_those_of_the_committed_results():
-    record = json.loads((ROOT / "docs" / "results" / "bench_step.json").read_text())
+    record = json.loads((ROOT / "results" / "bench_step.json").read_text())
     names = {
         "none": "no positions",
         "rope_mixed": "RoPE-Mixed",
@@ -120,7 +120,7 @@ def test_the_spatial_results_in_readme_and_docs_are_the_committed_ones():
 
     readme, page = ((ROOT / name).read_text() for name in ("README.md", "docs/spatial.md"))
     for name in ("spatial", "placement"):  # as in the paper, and with random placement
-        comparison = json.loads((ROOT / "docs" / "results" / f"{name}.json").read_text())
+        comparison = json.loads((ROOT / "results" / f"{name}.json").read_text())
         content = result_table(comparison)
         assert "\n".join(table(content.header, content.texts)) in page
     for row in comparison["encodings"]:
@@ -136,7 +136,7 @@ def test_the_spatial_results_in_readme_and_docs_are_the_committed_ones():
 
 
 def test_the_counts_of_the_campaign_are_the_committed_ones():
-    found = json.loads((ROOT / "docs" / "results" / "campaign.json").read_text())
+    found = json.loads((ROOT / "results" / "campaign.json").read_text())
     page = " ".join((ROOT / "docs" / "training.md").read_text().split())
     peak = max(attack["peak_memory_mb"] for attack in found["attacks"].values())
     assert found["lost"] == sum(attack["lost"] for attack in found["attacks"].values()) == 0
@@ -155,7 +155,7 @@ def test_the_tables_of_studies_are_the_committed_ones():
         "larger": [(276, ""), (372, ""), (540, "")],
     }
     for name, tests in columns.items():
-        study = json.loads((ROOT / "docs" / "results" / "studies" / f"{name}.json").read_text())
+        study = json.loads((ROOT / "results" / "studies" / f"{name}.json").read_text())
         rows: dict[tuple[str, str], dict[tuple[int, str], str]] = {}
         for row in study["rows"]:
             seeds = ", ".join(f"{100 * value:.1f}" for value in row["by_seed"])
@@ -170,7 +170,7 @@ def test_what_came_out_is_what_the_committed_results_say():
     pytest.importorskip("pydantic")
     from liere.reproduce.row_labels import label
 
-    folder = ROOT / "docs" / "results" / "reproduce" / "small"
+    folder = ROOT / "results" / "reproduce" / "small"
     page, positions = ((ROOT / "docs" / name).read_text() for name in ("reproduce.md", "positions.md"))
     resolution, compute, shuffling = (
         json.loads((folder / f"{name}.json").read_text())["numbers"] for name in ("resolution", "compute", "shuffling")
@@ -208,7 +208,7 @@ def test_the_measured_tables_are_those_of_the_committed_results():
     pytest.importorskip("pydantic")
     from liere.reproduce.row_labels import label
 
-    folder = ROOT / "docs" / "results" / "reproduce" / "small"
+    folder = ROOT / "results" / "reproduce" / "small"
     main_numbers = json.loads((folder / "main.json").read_text())["numbers"]["accuracy"]
     drops = json.loads((folder / "shuffling.json").read_text())["numbers"]["drop"]
     page, readme = ((ROOT / name).read_text() for name in ("docs/reproduce.md", "README.md"))

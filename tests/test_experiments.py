@@ -12,6 +12,7 @@ pytest.importorskip("pydantic")
 yaml = pytest.importorskip("yaml")
 
 from liere.cli import parse_arguments  # noqa: E402
+from liere.commands.demo import QUICK_RECIPE, RECIPE  # noqa: E402
 from liere.reproduce.experiment import Experiment  # noqa: E402
 from liere.reproduce.wanted_runs import plan_runs  # noqa: E402
 from liere.runs.config_file import parse_config, read_config  # noqa: E402
@@ -74,11 +75,9 @@ def test_the_paper_s_model_has_85_million_parameters():
     assert sum(p.numel() for p in model.parameters()) == 85_427_716
 
 
-def test_the_demo_is_the_placement_experiment():
-    placed = read_config(ROOT / "experiments" / "spatial" / "placement.yaml")
-    demo = read_config(ROOT / "src" / "liere" / "recipes" / "demo.yaml")
-    del demo["title"], placed["title"], demo["hardware"]
-    assert demo == placed
+def test_the_recipes_of_the_demo_are_experiments():
+    assert {ROOT / "experiments" / name for name in (RECIPE, QUICK_RECIPE)} <= {*EXPERIMENTS}
+    assert config_of(ROOT / "experiments" / RECIPE).fingerprint.startswith("256b974b")
 
 
 def test_placement_differs_from_the_small_experiment_in_what_its_header_says_alone():

@@ -1,6 +1,6 @@
 """Collect what `liere eval` found for several runs: one row per encoding, augmentation and way of testing.
 
-    python tools/collect_tests.py RUN ... --json docs/results/attention_scale.json
+    python tools/collect_tests.py RUN ... --json results/attention_scale.json
 
 Each row has the mean over seeds and every seed. Runs are told apart by encoding, options, `position_shift` and
 `position_noise`; tests by size, attention scale, policy and placement.

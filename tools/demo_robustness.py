@@ -14,14 +14,14 @@ import json
 import statistics
 import sys
 from datetime import UTC, datetime
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from liere.commands.compare import ProgressLine, run_state
-from liere.commands.demo import ENCODINGS, EXAMPLES, RECIPE, SIZES
+from liere.commands.demo import ENCODINGS, EXAMPLES, HARDWARE, RECIPE, SIZES
 from liere.comparison.plan import Plan, make_plan, parse_encoding, run_plan
 from liere.evaluation.summary import encoding_names, examples_to_target, plain_evaluations
+from liere.files.shipped import experiments_folder
 from liere.files.writing import write_atomically
 from liere.machine import available_cores, machine, versions
 from liere.runs.config_file import read_config
@@ -84,11 +84,11 @@ def seed_range(text: str) -> list[int]:
 def make_the_plan(encodings: list[str], seeds: list[int], folder: Path, jobs: int | None) -> Plan:
     """Return all runs: encodings that learn the task with all seeds, the others with the first few."""
     jobs = jobs or 2
-    threads = {"hardware.threads": str(max(available_cores() // jobs, 1))}
+    hardware = HARDWARE | {"hardware.threads": str(max(available_cores() // jobs, 1))}
     plans = [
         make_plan(
             read_recipe(),
-            threads,
+            hardware,
             encodings=[encoding],
             seeds=seeds if parse_encoding(encoding)[0] in LEARNS else seeds[:BASELINE_SEEDS],
             sizes=SIZES,
@@ -106,8 +106,7 @@ def make_the_plan(encodings: list[str], seeds: list[int], folder: Path, jobs: in
 
 def read_recipe() -> dict[str, Any]:
     """Return the demo's recipe."""
-    with resources.as_file(resources.files("liere") / "recipes" / RECIPE) as file:
-        return read_config(file)
+    return read_config(experiments_folder() / RECIPE)
 
 
 def run_all(plan: Plan) -> list[str]:

@@ -1,6 +1,6 @@
 """Measure, layer by layer, how far trained models are from not caring where the grid lies.
 
-    python tools/placement_sensitivity.py RUN ... --json docs/results/placement_sensitivity.json
+    python tools/placement_sensitivity.py RUN ... --json results/placement_sensitivity.json
 
 For each run and layer: the relativity error of the generators alone, |R(x)^T R(y) - R(y - x)| / |R|, and how much the
 attention of patches and of CLS changes when the grid moves (total variation, 0 to 1), which also depends on the queries

@@ -1,6 +1,6 @@
 """Draw two comparisons side by side, as at the top of the README.
 
-python tools/side_by_side.py docs/results/spatial.json docs/results/placement.json --out docs/results/side_by_side.png
+python tools/side_by_side.py results/spatial.json results/placement.json --out results/side_by_side.png
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from pathlib import Path
 from liere.report.side_by_side import write_side_by_side
 from liere.terminal.messages import say
 
+PANELS = ("as in the paper", "our recipe, with random placement")
+
 
 def main() -> None:
     """Read both, draw, and print the text alternative."""
@@ -20,8 +22,8 @@ def main() -> None:
     parser.add_argument("placement", type=Path, help="report.json of a comparison with random placement")
     parser.add_argument("--out", type=Path, required=True, help="a .png or .svg file")
     args = parser.parse_args()
-    files = {"as in the paper": args.paper, "our recipe, with random placement": args.placement}
-    say(write_side_by_side(args.out, {title: json.loads(file.read_text()) for title, file in files.items()}))
+    files = zip(PANELS, (args.paper, args.placement), strict=True)
+    say(write_side_by_side(args.out, {title: json.loads(file.read_text()) for title, file in files}))
 
 
 if __name__ == "__main__":

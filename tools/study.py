@@ -1,7 +1,7 @@
 """Run a study of our own: one recipe, several variations, encodings and seeds, tested at several sizes.
 
     python tools/study.py experiments/studies/larger.yaml
-    python tools/study.py experiments/studies/larger.yaml --keep    # the table goes to docs/results/studies
+    python tools/study.py experiments/studies/larger.yaml --keep    # the table goes to results/studies
     python tools/study.py experiments/studies/larger.yaml --encodings rope_mixed --keep    # rows of the others stay
 
 A study is a file like those of `experiments/tables`. Its table has one row for each variation, encoding and way of
@@ -18,9 +18,10 @@ from typing import Any
 
 from liere.commands.compare import ProgressLine, run_state
 from liere.errors import suggest
+from liere.files.shipped import experiments_folder
 from liere.files.writing import write_atomically
 from liere.reproduce.catalog import Entry
-from liere.reproduce.experiment import Experiment, experiments_folder
+from liere.reproduce.experiment import Experiment
 from liere.reproduce.outcome import Outcome
 from liere.reproduce.reproduction import Reproduction, with_choice
 from liere.reproduce.results import Results
@@ -31,7 +32,7 @@ from liere.runs.config_file import read_config
 from liere.runs.run import Run
 from liere.terminal.messages import say
 
-KEPT = experiments_folder().parent / "docs" / "results" / "studies"
+KEPT = experiments_folder().parent / "results" / "studies"
 
 
 def main() -> None:
@@ -45,7 +46,7 @@ def main() -> None:
     parser.add_argument("--variations", nargs="+", metavar="NAME", help="only these variations of the study")
     parser.add_argument("--jobs", type=int, help="processes (default: one per core)")
     parser.add_argument("--finished", action="store_true", help="train nothing: the table of what is finished")
-    parser.add_argument("--keep", action="store_true", help="write the table to docs/results/studies instead")
+    parser.add_argument("--keep", action="store_true", help="write the table to results/studies instead")
     args = parser.parse_args()
     if args.keep and args.seeds:
         parser.error("--keep is for the seeds of the study: leave --seeds out")

@@ -102,9 +102,9 @@ def test_arguments_and_their_defaults():
     args = make_parser().parse_args(["bench", "step"])
     assert (args.question, args.quick, args.rounds, args.threads, args.json) == ("step", False, None, None, False)
     assert args.output == Path("bench-results")
-    arguments = "bench all --quick --output docs/results --rounds 3 --threads 2 --json"
+    arguments = "bench all --quick --output results --rounds 3 --threads 2 --json"
     args = make_parser().parse_args(arguments.split())
-    assert (args.output, args.rounds, args.threads) == (Path("docs/results"), 3, 2)
+    assert (args.output, args.rounds, args.threads) == (Path("results"), 3, 2)
     assert args.quick
     assert args.json
 

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from liere.optional.torchvision_ops import repair_torchvision
+from liere.optional.torchvision_ops import import_with_torchvision
 
 __all__ = [
     "ACTIONS",
@@ -45,9 +45,7 @@ def picture(label: int, number: int, size: tuple[int, int]) -> Image.Image:
 
 def middle_by_torchvision(image: Image.Image, size: int) -> Tensor:
     """Return the middle of an image as papers test it: the shorter side at 256/224 of the size, then a crop."""
-    repair_torchvision()
-    from torchvision import transforms
-
+    transforms = import_with_torchvision("torchvision.transforms")
     change = transforms.Compose([transforms.Resize(round(size * 256 / 224)), transforms.CenterCrop(size)])
     return torch.from_numpy(np.array(change(image.convert("RGB")))).permute(2, 0, 1)
 

@@ -12,6 +12,7 @@ from liere.data.augmentation import Augmentation, rand_augment
 from liere.data.batches import ExampleOrder, TrainingBatches, make_loader
 from liere.data.counter_random import random_below, random_words
 from liere.data.examples import DataFacts
+from liere.optional.torchvision_ops import import_with_torchvision
 
 needs_torchvision = pytest.mark.skipif(
     importlib.util.find_spec("torchvision") is None, reason="torchvision is not installed"
@@ -117,8 +118,7 @@ class TestRandAugment:
         assert len({each.numpy().tobytes() for each in one}) > 1
 
     def test_it_is_torchvisions(self):
-        from torchvision.transforms import RandAugment
-
+        RandAugment = import_with_torchvision("torchvision.transforms").RandAugment
         image = noise(3, 16, 16)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(77)

@@ -21,7 +21,7 @@ from liere.data.decoding import UnreadableError
 from liere.data.image_folder import read_image
 from liere.evaluation.evaluate import evaluate
 from liere.evaluation.predictions import Predictions
-from liere.optional.torchvision_ops import repair_torchvision
+from liere.optional.torchvision_ops import import_with_torchvision
 from liere.training.fit import train
 from tests.data.file_archives import WNIDS, middle_by_torchvision, picture, write_imagenet
 from tests.training.tiny import make_run, quiet
@@ -135,9 +135,7 @@ def test_boxes_are_inside(width, height, word, min_area):
 
 
 def test_boxes_are_distributed_as_those_of_torchvision():
-    repair_torchvision()
-    from torchvision import transforms
-
+    transforms = import_with_torchvision("torchvision.transforms")
     ours = torch.tensor([draw_box(300, 200, uniform_numbers(word, 40), 0.08) for word in range(1000)]).float()
     ours = torch.stack([ours[:, 0], ours[:, 1], ours[:, 2] - ours[:, 0], ours[:, 3] - ours[:, 1]], 1)
     blank = torch.zeros(1, 200, 300)

@@ -8,7 +8,7 @@ import pytest
 
 from liere.optional.extras import explain_missing, require
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 ALL = (
     "yaml",
     "pydantic",

@@ -11,9 +11,10 @@ pytest.importorskip("tests.training.requirements")
 import yaml
 
 from liere.cli import parse_arguments
+from liere.files.shipped import experiments_folder
 from liere.reproduce import paper_numbers
 from liere.reproduce.catalog import CATALOGUE
-from liere.reproduce.experiment import experiments_folder, read_experiment
+from liere.reproduce.experiment import read_experiment
 from liere.reproduce.row_labels import paper_row
 from liere.reproduce.wanted_runs import Key, plan_runs
 from liere.runs.config_file import read_config

@@ -8,7 +8,6 @@ that of a typical draw. Each is compared with the same encoding without placemen
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import itertools
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from torch import nn
 from liere.bench.models import inference, random_batch, train_step
 from liere.bench.race import Race, race
 from liere.bench.record import Answer, Settings
-from liere.optional.torchvision_ops import repair_torchvision
+from liere.optional.torchvision_ops import import_with_torchvision
 from liere.presets import create_model
 
 __all__ = ["ENCODINGS", "PLACED", "QUICK_SITUATIONS", "SITUATIONS", "Situation", "measure"]
@@ -141,8 +140,7 @@ def _own_model(encoding: str, situation: Situation, **options: Any) -> nn.Module
 
 def _timm_models(situation: Situation) -> dict[str, nn.Module]:
     """Return timm's models of the same size: with absolute positions, and with RoPE-Mixed."""
-    repair_torchvision()
-    timm = importlib.import_module("timm")
+    timm = import_with_torchvision("timm")
     same = {
         "img_size": situation.image_size,
         "patch_size": situation.patch_size,

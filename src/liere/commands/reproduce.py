@@ -312,5 +312,5 @@ def _show(entry: Entry, reproduction: Reproduction | None, folder: Path, args: a
         page = write_outcome(entry, outcome, results, target, title=title, scale=scale, command=_command())
         if results and target == args.export:
             for one_run in results.all_runs():
-                export_run(one_run, target / "runs" / one_run.folder.name)
+                export_run(one_run, target / "runs")
         say(f"report: {page}")

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from liere.data.counter_random import random_below, random_words
+from liere.optional.torchvision_ops import import_with_torchvision
 from liere.shapes import Int
 
 __all__ = ["Augmentation", "rand_augment"]
@@ -72,11 +73,7 @@ def rand_augment(image: Tensor, word: int, operations: int = 2, magnitude: int =
 
     Torch's global generators are left as they were, those of GPUs too.
     """
-    from liere.optional.torchvision_ops import repair_torchvision
-
-    repair_torchvision()
-    from torchvision.transforms import RandAugment
-
+    RandAugment = import_with_torchvision("torchvision.transforms").RandAugment
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(word)  # `torch.manual_seed` would give GPUs that seed, too
         return RandAugment(operations, magnitude)(image)

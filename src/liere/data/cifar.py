@@ -22,6 +22,7 @@ from liere.data.examples import DataFacts
 from liere.data.pickled_batch import unpickle_batch
 from liere.files.reading import DamagedError, open_regular, read_bytes, read_json, reason
 from liere.files.writing import is_machine_trouble
+from liere.optional.torchvision_ops import import_with_torchvision
 from liere.shapes import Int, UInt8
 
 __all__ = ["CIFAR_FACTS", "read_cifar"]
@@ -100,11 +101,7 @@ def read_cifar(
 
 
 def _source(name: str) -> Any:
-    from liere.optional.torchvision_ops import repair_torchvision
-
-    repair_torchvision()
-    from torchvision import datasets
-
+    datasets = import_with_torchvision("torchvision.datasets")
     return {"cifar10": datasets.CIFAR10, "cifar100": datasets.CIFAR100}[name]
 
 

@@ -10,7 +10,6 @@ EXTRAS = {
     "matplotlib": "plot",
     "av": "video",
     "timm": "timm",
-    "huggingface_hub": "hub",
     "onnx": "onnx",
     "onnxruntime": "onnx",
     "onnxscript": "onnx",

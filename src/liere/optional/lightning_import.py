@@ -6,7 +6,7 @@ import logging
 import warnings
 from types import ModuleType
 
-from liere.optional.torchvision_ops import repair_torchvision
+from liere.optional.torchvision_ops import import_with_torchvision
 
 __all__ = ["import_lightning"]
 
@@ -25,11 +25,10 @@ def import_lightning() -> ModuleType:
     Raises:
         ImportError: Where it is not installed.
     """
-    repair_torchvision()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecations inside of it and its dependencies
         try:
-            import lightning.pytorch as pl
+            pl = import_with_torchvision("lightning.pytorch")
         except ImportError as error:
             raise ImportError(f"training needs Lightning ({error}): pip install 'liere[train]'") from None
     for message in EXPECTED:

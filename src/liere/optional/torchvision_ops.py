@@ -1,4 +1,4 @@
-"""Torchvision beside a torch that its compiled part was not built for.
+"""Torchvision, and what imports it, beside a torch that its compiled part was not built for.
 
 Such a torchvision (a wheel from PyPI beside torch for CPUs) leaves out its compiled operators, then asks for two of
 them and fails to import, and with it everything that needs its image transforms, such as timm.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from types import ModuleType
 
 import torch
 
-__all__ = ["repair_torchvision"]
+__all__ = ["import_with_torchvision"]
 
 OPERATORS = ("nms", "qnms")
 SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
@@ -20,12 +21,21 @@ _libraries: list[torch.library.Library] = []
 """Operators live as long as these."""
 
 
-def repair_torchvision() -> None:
-    """Make `import torchvision` work where only its compiled operators are missing.
+def import_with_torchvision(name: str) -> ModuleType:
+    """Return a module that needs torchvision: one of its own, or of timm or Lightning, which import it.
 
-    They are declared, not implemented: whoever calls one gets an error. Nothing happens where torchvision works or is
-    not installed.
+    Where only torchvision's compiled operators are missing they are declared, not implemented: whoever calls one gets
+    an error.
+
+    Raises:
+        ImportError: If the module is not installed.
     """
+    _repair_torchvision()
+    return importlib.import_module(name)
+
+
+def _repair_torchvision() -> None:
+    """Make `import torchvision` work; nothing happens where it does, or is not installed."""
     if importlib.util.find_spec("torchvision") is None:
         return
     try:

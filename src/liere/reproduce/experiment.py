@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Literal
 
 from liere.config_fields import Count, Section, Seed
 from liere.errors import suggest
+from liere.files.shipped import experiments_folder
 from liere.runs.conditions import Condition
 from liere.runs.config_file import explain, read_config
 
 from pydantic import Field, ValidationError, model_validator  # isort: skip  (`fields` tells where it is missing)
 
-__all__ = ["DataColumn", "Experiment", "TestSpec", "experiments_folder", "read_experiment"]
+__all__ = ["DataColumn", "Experiment", "TestSpec", "read_experiment"]
 
 
 class TestSpec(Section):
@@ -78,19 +78,6 @@ class Experiment(Section):
         if not self.data or not self.vary:
             raise ValueError("data and vary need at least one entry")
         return self
-
-
-def experiments_folder() -> Path:
-    """Return the folder of the experiments: of the project, or where the package was installed.
-
-    Raises:
-        FileNotFoundError: If there is none.
-    """
-    package = Path(__file__).resolve().parents[1]
-    for folder in (package.parents[1] / "experiments", package / "experiments"):
-        if folder.is_dir():
-            return folder
-    raise FileNotFoundError("the experiments are not installed: take them from the project's folder experiments/")
 
 
 def read_experiment(name: str, scale: str) -> Experiment:

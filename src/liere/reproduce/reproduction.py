@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from liere.comparison.plan import Plan, PlannedRun, check_recipe, default_slots, run_plan
+from liere.files.shipped import shipped_folder
 from liere.machine import available_cores
 from liere.reproduce.catalog import Entry
-from liere.reproduce.experiment import Experiment, experiments_folder, read_experiment
+from liere.reproduce.experiment import Experiment, read_experiment
 from liere.reproduce.results import Results
 from liere.reproduce.wanted_runs import Key, Wanted, plan_runs, unique_runs
+from liere.runs.archive import unpacked
 from liere.runs.config import RunConfig
 from liere.runs.run import Run, open_run
 
@@ -27,7 +29,8 @@ class Reproduction:
         entry: The table or figure.
         experiment: Its experiment.
         wanted: Its runs, by what they are in the table.
-        places: Folders of runs: the first is where missing ones are made, others hold what was made before.
+        places: Folders of runs: the first is where missing ones are made, others hold what was made before, as folders
+            or as archives.
     """
 
     entry: Entry
@@ -42,7 +45,7 @@ class Reproduction:
     def locate(self, planned: PlannedRun) -> Path | None:
         """Return the folder of a finished run, tested as asked; None if it is not there."""
         for place in self.places:
-            folder = place / planned.folder.name
+            folder = unpacked(place / planned.folder.name)
             if planned.is_done(folder) and (not self.entry.needs_weights or open_run(folder).final_weights.exists()):
                 return folder
         return None
@@ -187,8 +190,9 @@ def with_choice(experiment: Experiment, seeds: Sequence[int], encodings: Sequenc
 
 def committed_runs(scale: str) -> Path | None:
     """Return the folder of runs that are part of the project, without weights; None where it is not there."""
-    folder = experiments_folder().parent / "docs" / "results" / "reproduce" / scale / "runs"
-    return folder if folder.is_dir() else None
+    results = shipped_folder("results")
+    folder = results / "reproduce" / scale / "runs" if results else None
+    return folder if folder and folder.is_dir() else None
 
 
 def _with_threads(run: PlannedRun, slots: int) -> PlannedRun:

@@ -13,8 +13,9 @@ import yaml
 from liere.comparison.plan import PlannedRun, file_name, parse_encoding
 from liere.data.config import FIELDS
 from liere.encodings import TransformerShape, create_encoding
+from liere.files.shipped import experiments_folder
 from liere.presets import ViTSize, resolve_size
-from liere.reproduce.experiment import Experiment, experiments_folder
+from liere.reproduce.experiment import Experiment
 from liere.runs.config import RunConfig
 from liere.runs.config_file import parse_config, read_config
 

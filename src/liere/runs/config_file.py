@@ -8,7 +8,9 @@ from typing import Any
 
 from liere.errors import suggest
 from liere.files.reading import DamagedError, read_bytes, reason, shorten
+from liere.files.shipped import find_recipe
 from liere.runs.config import RunConfig, config_fields
+from liere.terminal.messages import warn
 
 # `liere.runs.config` has told what to install where these are missing.
 import yaml  # isort: skip
@@ -77,14 +79,18 @@ def load_yaml(text: str) -> Any:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Read a YAML file as nested dicts.
+    """Read a YAML file as nested dicts; a path like `experiments/...` that is not there is that of the package.
 
     Raises:
         FileNotFoundError: If there is no such file.
         ValueError: If it is not YAML of sections and fields.
     """
     if not path.exists():
-        raise FileNotFoundError(f"no configuration at {path}")
+        shipped = find_recipe(path)
+        if shipped is None:
+            raise FileNotFoundError(f"no configuration at {path}")
+        warn(f"liere: there is no {path} here: using {shipped}, which comes with the package")
+        path = shipped
     try:
         text = read_bytes(path, MAX_BYTES).decode("utf-8-sig")
     except DamagedError as error:

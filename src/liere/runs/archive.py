@@ -1,0 +1,141 @@
+"""A finished run as one compressed file, without its weights: what the project keeps behind its tables."""
+
+from __future__ import annotations
+
+import io
+import lzma
+import os
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from liere.files.reading import DamagedError, memory_limit, open_regular, reason, shorten
+
+__all__ = ["SUFFIX", "pack_files", "read_archive", "unpacked"]
+
+SUFFIX = ".tar.xz"
+FILES = ("config.yaml", "result.json", "evaluation.json", "metrics.csv")
+PREDICTIONS = "predictions"
+"""The folder of a run whose files an archive may hold besides."""
+MOST_BYTES = 200_000_000
+"""Bytes of all files of a run together."""
+ALLOWANCE = 16 * 2**20
+"""Bytes that an archive may expand to, however small it is; see `files.reading`."""
+MOST_MEMBERS = 1_000
+DECODER_BYTES = 32 * 2**20  # what is written here needs 9 MiB; an archive may ask for 4 GiB
+FRESH = tuple[int, int]  # when an archive was written, and its size
+
+_unpacked: dict[Path, tuple[FRESH, Path]] = {}
+_places: dict[Path, tempfile.TemporaryDirectory[str]] = {}
+"""Folders of unpacked runs, by the folder of their archives; they are removed when the process ends."""
+
+
+def pack_files(files: Mapping[str, bytes]) -> bytes:
+    """Return the files of a run as an archive; the same files give the same bytes.
+
+    Args:
+        files: Their contents by name: those that every run has, and `predictions/NAME`.
+
+    Raises:
+        ValueError: If a name is another.
+    """
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:xz", format=tarfile.PAX_FORMAT) as tar:
+        for name in sorted(files):
+            _check_name(name)
+            member = tarfile.TarInfo(name)  # without owner and date
+            member.size = len(files[name])
+            tar.addfile(member, io.BytesIO(files[name]))
+    return buffer.getvalue()
+
+
+def read_archive(file: Path) -> dict[str, bytes]:
+    """Return the files of a run by name.
+
+    Raises:
+        FileNotFoundError: If there is no such archive.
+        DamagedError: If it is damaged, expands to much more than its size justifies, or holds anything but the regular
+            files of a run.
+    """
+    try:
+        content = io.BytesIO(_expand(file))
+        with tarfile.open(fileobj=content, mode="r|") as tar:  # as a stream: headers cannot lead back
+            return _members(tar)
+    except (OSError, MemoryError, DamagedError):
+        raise
+    except Exception as error:  # of lzma, tarfile and what headers say
+        raise DamagedError(
+            f"{file} is damaged ({reason(error)}): delete it, or take it from the project again"
+        ) from None
+
+
+def unpacked(folder: Path) -> Path:
+    """Return the folder of a run, or, where there is only its archive beside, a temporary folder with its files.
+
+    An archive is unpacked once; its folder has the name of the run and lives as long as the process.
+
+    Raises:
+        DamagedError: If the archive is damaged.
+    """
+    archive = folder.with_name(folder.name + SUFFIX)
+    if folder.exists() or not archive.exists():
+        return folder
+    archive = archive.resolve()
+    status = archive.stat()
+    fresh = (status.st_mtime_ns, status.st_size)
+    if archive not in _unpacked or _unpacked[archive][0] != fresh:
+        _unpacked[archive] = (fresh, _unpack(archive, folder.name))
+    return _unpacked[archive][1]
+
+
+def _unpack(archive: Path, name: str) -> Path:
+    files = read_archive(archive)
+    if archive.parent not in _places:
+        _places[archive.parent] = tempfile.TemporaryDirectory(prefix="liere-runs-")
+    folder = Path(_places[archive.parent].name) / name
+    shutil.rmtree(folder, ignore_errors=True)  # of an archive that was written again
+    for file, content in files.items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_bytes(content)
+    return folder
+
+
+def _expand(file: Path) -> bytes:
+    with open_regular(file) as stream:
+        most = min(memory_limit(os.fstat(stream.fileno()).st_size, ALLOWANCE), MOST_BYTES)
+        decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=DECODER_BYTES)
+        parts, left = [], most + 1
+        while left and not decoder.eof:
+            packed = stream.read(2**16) if decoder.needs_input else b""
+            if decoder.needs_input and not packed:
+                raise EOFError("it ends too early")
+            parts.append(decoder.decompress(packed, max_length=left))
+            left -= len(parts[-1])
+    if not left:
+        raise DamagedError(f"{file} expands to more than {most:,} bytes, which no run has: delete it")
+    return b"".join(parts)
+
+
+def _members(tar: tarfile.TarFile) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    for number, member in enumerate(tar):
+        _check_name(member.name)
+        if number == MOST_MEMBERS or member.name in files:
+            raise ValueError(f"{shorten(member.name)!r} is there twice, or there are more than {MOST_MEMBERS:,} files")
+        # Sparse files claim any size without holding it.
+        if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
+            raise ValueError(f"{shorten(member.name)!r} is not a regular file")
+        stream = tar.extractfile(member)
+        assert stream is not None  # of a regular file
+        files[member.name] = stream.read()
+    return files
+
+
+def _check_name(name: str) -> None:
+    """Raise `ValueError` unless a name is one of a run's files; none of these leads out of its folder."""
+    folder, _, file = name.partition("/")
+    is_plain = file not in ("", ".", "..") and not any(sign in file for sign in "/\\:\0")
+    if name not in FILES and not (folder == PREDICTIONS and is_plain):
+        raise ValueError(f"{shorten(name)!r} is not a file of a run")
