@@ -42,7 +42,7 @@ def draw_side_by_side(comparisons: Mapping[str, dict[str, Any]], *, level: Level
     a comparison has one seed per encoding the bar is over test examples.
 
     Args:
-        comparisons: What was found, as `summarise` makes it and `report.json` holds it, by the title of its panel.
+        comparisons: What was found, as `summarize` makes it and `report.json` holds it, by the title of its panel.
         level: A line to compare with, such as `COUNTING_ARROWS`.
 
     Raises:

@@ -59,7 +59,7 @@ def number(found: Measured | None, *, digits: int = 1, scale: float = 100, stron
     It is in percent by default.
 
     Example:
-        >>> from liere.evaluation.statistics import Interval
+        >>> from liere.evaluation.intervals import Interval
         >>> number(Measured(Interval(0.5, 0.45, 0.55, "Jeffreys"), [0.5])).text
         '50.0 (45.0-55.0)'
         >>> number(Measured(Interval(0.5, 0.45, 0.55, "bootstrap"), [0.3, 0.7])).text

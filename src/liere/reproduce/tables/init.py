@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from liere.evaluation.paired_tests import PairedZ, paired_z_test
 from liere.evaluation.seeds import compare_seeds
-from liere.evaluation.statistics import PairedZ, paired_z_test
 from liere.report.table_cells import Cell, Column, Table
 from liere.reproduce.claims import judge
 from liere.reproduce.outcome import NOTHING, Claim, Outcome, number

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from liere.evaluation.paired_tests import paired_bootstrap, paired_difference, paired_z_test
 from liere.evaluation.seeds import compare_seeds
-from liere.evaluation.statistics import paired_bootstrap, paired_difference, paired_z_test
 from liere.report.chart_marks import Drawing
 from liere.report.table_cells import Cell, Column, Table
 from liere.reproduce.claims import compare, is_best
