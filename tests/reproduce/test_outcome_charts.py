@@ -33,8 +33,8 @@ def kept(monkeypatch):
         axes.append(ax)
         original(ax, *args, **options)
 
-    original = figures.dress
-    monkeypatch.setattr(figures, "dress", keep)
+    original = figures.style_axes
+    monkeypatch.setattr(figures, "style_axes", keep)
     return axes
 
 

@@ -45,10 +45,10 @@ def write_and_show(runs: Sequence[Run], folder: Path, command: str, name: str = 
     """Write the report of runs to a folder, print its table and its finding, and return its page."""
     from liere.evaluation.summary import summarize
     from liere.files.writing import prepare_folder
-    from liere.report import write_report
-    from liere.report.result_tables import result_table
+    from liere.report.headline import headline
+    from liere.report.report_files import write_report
+    from liere.report.result_table import result_table
     from liere.report.task_pictures import make_pictures
-    from liere.report.verdict import finding
 
     comparison = summarize(runs, command=command, root=folder)
     add_printed_numbers(comparison, [run.config for run in runs])
@@ -62,6 +62,6 @@ def write_and_show(runs: Sequence[Run], folder: Path, command: str, name: str = 
     for note in content.notes:
         say(note)
     say()
-    say(finding(comparison))
+    say(headline(comparison))
     say(f"report: {page}")
     return page

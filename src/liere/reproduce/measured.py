@@ -8,7 +8,7 @@ from typing import Any
 
 from liere.evaluation.intervals import Interval
 from liere.evaluation.seeds import SeedSpread, seed_spread
-from liere.report.chart_marks import Point
+from liere.report.chart_points import Point
 
 __all__ = ["Measured"]
 

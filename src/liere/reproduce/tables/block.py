@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from liere.comparison.plan import parse_encoding
-from liere.report.chart_marks import Drawing
+from liere.report.drawing import Drawing
 from liere.report.table_cells import Cell, Column, Table
 from liere.reproduce.claims import is_best
 from liere.reproduce.measured import Measured

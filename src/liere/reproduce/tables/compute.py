@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from liere.comparison.plan import parse_encoding
 from liere.evaluation.compute_saving import Curve, compute_savings, mean_curve
 from liere.evaluation.seeds import compare_seeds
-from liere.report.table_cells import Cell, Column, Table
+from liere.report.table_cells import NOTHING, Cell, Column, Table
 from liere.reproduce.claims import judge
-from liere.reproduce.outcome import NOTHING, Claim, Outcome
+from liere.reproduce.outcome import Claim, Outcome
 from liere.reproduce.outcome_charts import draw_curves
 from liere.reproduce.paper_numbers import COMPUTE_RATIO
 from liere.reproduce.results import Results

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from liere.report.table_cells import Cell, Column, Table
+from liere.report.table_cells import NOTHING, Cell, Column, Table
 from liere.reproduce.measured import Measured
-from liere.reproduce.outcome import NOTHING, number, printed
+from liere.reproduce.outcome import number, printed
 from liere.reproduce.paper_numbers import Printed
 from liere.reproduce.results import Results
 from liere.reproduce.row_labels import label, paper_row

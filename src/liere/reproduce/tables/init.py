@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from liere.evaluation.paired_tests import PairedZ, paired_z_test
 from liere.evaluation.seeds import compare_seeds
-from liere.report.table_cells import Cell, Column, Table
+from liere.report.table_cells import NOTHING, Cell, Column, Table
 from liere.reproduce.claims import judge
-from liere.reproduce.outcome import NOTHING, Claim, Outcome, number
+from liere.reproduce.outcome import Claim, Outcome, number
 from liere.reproduce.paper_numbers import INIT
 from liere.reproduce.results import Found, Results, pair
 from liere.reproduce.row_labels import label

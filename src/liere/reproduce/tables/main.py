@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from liere.evaluation.paired_tests import paired_bootstrap, paired_difference, paired_z_test
 from liere.evaluation.seeds import compare_seeds
-from liere.report.chart_marks import Drawing
-from liere.report.table_cells import Cell, Column, Table
+from liere.report.drawing import Drawing
+from liere.report.table_cells import NOTHING, Cell, Column, Table
 from liere.reproduce.claims import compare, is_best
 from liere.reproduce.measured import Measured
-from liere.reproduce.outcome import NOTHING, Claim, Outcome
+from liere.reproduce.outcome import Claim, Outcome
 from liere.reproduce.outcome_charts import draw_columns
 from liere.reproduce.paper_numbers import LOSS, MAIN, P_VALUES, Printed
 from liere.reproduce.results import Found, Results, pair

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from liere.report.chart_marks import Drawing
 from liere.report.charts import draw_attention
+from liere.report.drawing import Drawing
 from liere.report.picture_data import AttentionRow
 from liere.reproduce.claims import compare
 from liere.reproduce.measured import Measured
