@@ -13,7 +13,7 @@ from liere.reproduce.outcome import Outcome, number, printed
 from liere.reproduce.outcome_charts import draw_columns
 from liere.reproduce.paper_numbers import BLOCK
 from liere.reproduce.results import Results
-from liere.reproduce.tables.grid import interval_note
+from liere.reproduce.tables.paper_layout import interval_note
 from liere.reproduce.wanted_runs import Key
 
 __all__ = ["build_block"]

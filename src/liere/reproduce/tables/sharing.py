@@ -10,7 +10,7 @@ from liere.reproduce.outcome import Outcome, number, printed
 from liere.reproduce.paper_numbers import SHARING, SHARING_NOTE, Printed
 from liere.reproduce.results import Results
 from liere.reproduce.row_labels import label
-from liere.reproduce.tables.grid import interval_note
+from liere.reproduce.tables.paper_layout import interval_note
 from liere.reproduce.wanted_runs import Key
 from liere.runs.cost import forward_operations, scaled
 

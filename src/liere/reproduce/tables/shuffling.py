@@ -16,7 +16,7 @@ from liere.reproduce.outcome_charts import draw_columns
 from liere.reproduce.paper_numbers import SHUFFLING
 from liere.reproduce.results import Found, Results, pair
 from liere.reproduce.row_labels import label, paper_row
-from liere.reproduce.tables.grid import interval_note
+from liere.reproduce.tables.paper_layout import interval_note
 from liere.reproduce.wanted_runs import Key
 from liere.runs.conditions import Condition
 
