@@ -36,6 +36,7 @@ test-lowest:
 lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 
 format: setup
@@ -43,4 +44,4 @@ format: setup
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv .venv-lowest build dist src/liere.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest build dist src/liere.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

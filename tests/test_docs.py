@@ -116,7 +116,7 @@ def test_the_costs_in_the_readme_are_those_of_the_committed_results():
 
 def test_the_spatial_results_in_readme_and_docs_are_the_committed_ones():
     pytest.importorskip("matplotlib")
-    from liere.report.result_tables import result_table
+    from liere.report.result_table import result_table
 
     readme, page = ((ROOT / name).read_text() for name in ("README.md", "docs/spatial.md"))
     for name in ("spatial", "placement"):  # as in the paper, and with random placement

@@ -20,11 +20,12 @@ from typing import Any
 from liere.commands.compare import ProgressLine, run_state
 from liere.commands.demo import ENCODINGS, EXAMPLES, HARDWARE, RECIPE, SIZES
 from liere.comparison.plan import Plan, make_plan, parse_encoding, run_plan
-from liere.evaluation.summary import encoding_names, examples_to_target, plain_evaluations
+from liere.evaluation.summary import examples_to_target, plain_evaluations
 from liere.files.shipped import experiments_folder
 from liere.files.writing import write_atomically
 from liere.machine import available_cores, machine, versions
 from liere.runs.config_file import read_config
+from liere.runs.encoding_names import encoding_names
 from liere.runs.run import Run, open_run
 from liere.terminal.messages import say, table
 

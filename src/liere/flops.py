@@ -17,7 +17,7 @@ from liere.positions import grid_positions
 from liere.presets import ViTSize
 from liere.rotations import exp_products
 from liere.rotations.rays import find_rays
-from liere.rotations.scaling import skew_norm
+from liere.rotations.squarings import skew_norm
 
 __all__ = ["PAPER", "FlopCount", "PaperFigure", "count_flops", "paper_figure"]
 

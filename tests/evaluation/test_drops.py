@@ -7,9 +7,9 @@ import pytest
 
 pytest.importorskip("scipy")
 
-from liere.evaluation import statistics
+from liere.evaluation import resampling
 from liere.evaluation.drops import drop_difference, relative_drop
-from tests.evaluation.test_statistics import RIGHT_AND_WRONG, SHARES
+from tests.evaluation.test_paired_tests import RIGHT_AND_WRONG, SHARES
 
 
 def loop_drop(before: np.ndarray, after: np.ndarray, resamples: int = 3_000) -> tuple[float, float]:
@@ -35,7 +35,7 @@ class TestRelativeDrop:
     @pytest.mark.parametrize("pairs", [RIGHT_AND_WRONG, SHARES], ids=["right", "shares"])
     def test_it_is_that_of_a_plain_loop(self, pairs, few, monkeypatch):
         if few:  # the other path
-            monkeypatch.setattr(statistics, "DISTINCT", 1)
+            monkeypatch.setattr(resampling, "DISTINCT", 1)
         found, expected = relative_drop(*pairs), loop_drop(*pairs)
         width = expected[1] - expected[0]
         assert found.value == pytest.approx(1 - pairs[1].mean() / pairs[0].mean())

@@ -15,8 +15,8 @@ from torch.nn import functional as F
 pytest.importorskip("tests.training.requirements")
 from liere.evaluation import evaluate as evaluate_module
 from liere.evaluation.evaluate import evaluate
+from liere.evaluation.intervals import accuracy_interval, mean_interval
 from liere.evaluation.predictions import Predictions
-from liere.evaluation.statistics import accuracy_interval, mean_interval
 from liere.runs.model import load_model
 from liere.runs.run import open_run
 from liere.training.classifier import Classifier

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from liere.evaluation.paired_tests import paired_difference
 from liere.evaluation.pairs import compare_pairs, pairs_note
 from liere.evaluation.predictions import Predictions, common_examples
-from liere.evaluation.statistics import paired_difference
 
 
 def predictions(answers: dict[int, bool]) -> Predictions:

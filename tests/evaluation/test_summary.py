@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 pytest.importorskip("tests.training.requirements")
+from liere.evaluation.intervals import accuracy_interval
 from liere.evaluation.predictions import Predictions
 from liere.evaluation.seeds import seed_spread
-from liere.evaluation.statistics import accuracy_interval
-from liere.evaluation.summary import encoding_names, examples_to_target, find_runs, summarise
+from liere.evaluation.summary import examples_to_target, summarize
 from tests.training.tiny import make_run
 
 EXAMPLES = 200
@@ -53,7 +53,7 @@ def correct(run, size: int) -> list[float]:
 
 
 def test_an_encoding_is_the_mean_of_its_seeds_example_by_example(runs, tmp_path):
-    found = summarise(runs, command="liere report", root=tmp_path)
+    found = summarize(runs, command="liere report", root=tmp_path)
     assert found["sizes"] == [36, 48]
     assert [row["encoding"] for row in found["encodings"]] == ["absolute", "liere8"]
     for row, group in zip(found["encodings"], (runs[:3], runs[3:]), strict=True):
@@ -69,7 +69,7 @@ def test_an_encoding_is_the_mean_of_its_seeds_example_by_example(runs, tmp_path)
 
 
 def test_pairs_are_told_for_every_two_encodings_and_every_size(runs, tmp_path):
-    found = summarise(runs, command="", root=tmp_path)["pairs"]
+    found = summarize(runs, command="", root=tmp_path)["pairs"]
     assert [(pair["size"], pair["first"], pair["second"]) for pair in found] == [
         (36, "liere8", "absolute"),
         (48, "liere8", "absolute"),
@@ -81,7 +81,7 @@ def test_pairs_are_told_for_every_two_encodings_and_every_size(runs, tmp_path):
 
 
 def test_pairs_are_compared_over_seeds_where_there_are_several(runs, tmp_path):
-    found = summarise(runs, command="", root=tmp_path)
+    found = summarize(runs, command="", root=tmp_path)
     absolute, liere8 = ([sum(correct(run, 48)) / EXAMPLES for run in group] for group in (runs[:3], runs[3:]))
     over_seeds = found["pairs"][1]["over_seeds"]
     assert over_seeds["p"] == pytest.approx(stats.ttest_rel(liere8, absolute).pvalue)
@@ -90,21 +90,21 @@ def test_pairs_are_compared_over_seeds_where_there_are_several(runs, tmp_path):
 
 
 def test_one_seed_compares_models_not_encodings(runs, tmp_path):
-    found = summarise([runs[0], runs[3]], command="", root=tmp_path)
+    found = summarize([runs[0], runs[3]], command="", root=tmp_path)
     assert [pair["over_seeds"] for pair in found["pairs"]] == [None, None]
     assert "this compares these trained models, not the encodings" in found["pairs_note"]
     assert found["encodings"][0]["evaluations"][0]["over_seeds"]["low"] is None
-    assert summarise(runs[:1], command="", root=tmp_path)["pairs_note"] == ""
+    assert summarize(runs[:1], command="", root=tmp_path)["pairs_note"] == ""
 
 
 def test_examples_to_the_target_are_those_of_the_first_validation_that_is_as_good(runs, tmp_path):
     assert [examples_to_target(run) for run in runs] == [None] * 3 + [16] * 3
-    rows = summarise(runs, command="", root=tmp_path)["encodings"]
+    rows = summarize(runs, command="", root=tmp_path)["encodings"]
     assert [(row["examples_to_target"], row["seeds_at_target"]) for row in rows] == [(None, 0), (16, 3)]
 
 
 def test_runs_are_listed_with_their_curves_and_relative_folders(runs, tmp_path):
-    found = summarise(runs, command="", root=tmp_path)["runs"]
+    found = summarize(runs, command="", root=tmp_path)["runs"]
     assert found[3]["run"] == "runs/liere8-seed0"
     assert [point["accuracy"] for point in found[3]["curve"]] == [0.5, 0.96, 0.9]
     assert [point["examples"] for point in found[3]["curve"]] == [8, 16, 24]
@@ -116,22 +116,22 @@ def test_only_sizes_that_all_runs_have_are_compared(tmp_path):
         pretend(tmp_path / "a", "absolute", 0, 0.5, sizes=(36, 48)),
         pretend(tmp_path / "b", "none", 0, 0.5, sizes=(48, 60)),
     ]
-    assert summarise(runs, command="", root=tmp_path)["sizes"] == [48]
+    assert summarize(runs, command="", root=tmp_path)["sizes"] == [48]
     runs[1] = pretend(tmp_path / "c", "none", 0, 0.5, sizes=(60,))
     with pytest.raises(ValueError, match=r"no image size was evaluated in all runs: found \[\[36, 48\], \[60\]\]"):
-        summarise(runs, command="", root=tmp_path)
+        summarize(runs, command="", root=tmp_path)
 
 
 def test_runs_that_cannot_be_compared_are_named(tmp_path):
     one = pretend(tmp_path / "one", "absolute", 3, 0.5)
     with pytest.raises(ValueError, match=r"absolute has two runs with the same seed \(\[3, 3\]\)"):
-        summarise([one, pretend(tmp_path / "two", "absolute", 3, 0.5)], command="", root=tmp_path)
+        summarize([one, pretend(tmp_path / "two", "absolute", 3, 0.5)], command="", root=tmp_path)
     one.evaluation_file.unlink()
     with pytest.raises(ValueError, match="has not been evaluated: liere eval"):
-        summarise([one], command="", root=tmp_path)
+        summarize([one], command="", root=tmp_path)
     one.result_file.unlink()
     with pytest.raises(ValueError, match="is not finished: liere train --resume"):
-        summarise([one], command="", root=tmp_path)
+        summarize([one], command="", root=tmp_path)
 
 
 def test_recipes_that_differ_are_told(tmp_path):
@@ -139,16 +139,16 @@ def test_recipes_that_differ_are_told(tmp_path):
         pretend(tmp_path / "a", "absolute", 0, 0.5),
         pretend(tmp_path / "b", "none", 0, 0.5, optimizer__learning_rate=0.1, model__dim=32),
     ]
-    text = summarise(runs, command="", root=tmp_path)["description"]
+    text = summarize(runs, command="", root=tmp_path)["description"]
     assert "Recipes are not the same: they differ in model.dim, optimizer.learning_rate." in text
-    assert "Recipes" not in summarise(runs[:1], command="", root=tmp_path)["description"]
+    assert "Recipes" not in summarize(runs[:1], command="", root=tmp_path)["description"]
 
 
 def test_a_scale_of_attention_is_told_if_all_have_it(tmp_path):
     scales = {"none": "log", "absolute": "constant"}
     runs = [pretend(tmp_path / name, name, 0, 0.5, model__attention_scale=scale) for name, scale in scales.items()]
-    assert "log(tokens in training)" in summarise(runs[:1], command="", root=tmp_path)["description"]
-    both = summarise(runs, command="", root=tmp_path)["description"]
+    assert "log(tokens in training)" in summarize(runs[:1], command="", root=tmp_path)["description"]
+    both = summarize(runs, command="", root=tmp_path)["description"]
     assert "log(tokens in training)" not in both
     assert "they differ in model.attention_scale" in both
 
@@ -156,29 +156,18 @@ def test_a_scale_of_attention_is_told_if_all_have_it(tmp_path):
 def test_seeds_are_counted_per_encoding_and_what_one_cannot_have_is_said(tmp_path):
     moved = {"model__position_shift": 1.75, "model__cls_position": "unseen"}
     runs = [pretend(tmp_path / f"l{seed}", "liere8", seed, 0.5, **moved) for seed in range(3)]
-    assert "with 3 seeds per encoding." in summarise(runs, command="", root=tmp_path)["description"]
+    assert "with 3 seeds per encoding." in summarize(runs, command="", root=tmp_path)["description"]
     runs.append(pretend(tmp_path / "s", "sincos", 0, 0.5, model__position_shift=1.75))
     runs.append(pretend(tmp_path / "a", "absolute", 0, 0.5))
-    text = summarise(runs, command="", root=tmp_path)["description"]
+    text = summarize(runs, command="", root=tmp_path)["description"]
     assert "with 1 to 3 seeds per encoding. The recipe has position_shift 1.75, cls_position unseen; sincos and" in text
     assert "absolute do not support that and are trained without." in text
     assert "Recipes" not in text
-    assert "one seed per encoding." in summarise(runs[2:], command="", root=tmp_path)["description"]
+    assert "one seed per encoding." in summarize(runs[2:], command="", root=tmp_path)["description"]
 
 
-def test_options_are_part_of_a_name_where_they_tell_two_apart(tmp_path):
+def test_variants_of_an_encoding_have_rows_of_their_own(tmp_path):
     plain = pretend(tmp_path / "a", "absolute", 0, 0.5)
     with_option = pretend(tmp_path / "b", "absolute", 0, 0.5, model__options={"init_std": 1})
-    other = pretend(tmp_path / "c", "none", 0, 0.5)
-    configs = [run.config for run in (plain, with_option, other)]
-    assert encoding_names(configs) == ["absolute", "absolute:init_std=1", "none"]
-    assert encoding_names(configs[1:]) == ["absolute", "none"]
-    rows = summarise([plain, with_option], command="", root=tmp_path)["encodings"]
+    rows = summarize([plain, with_option], command="", root=tmp_path)["encodings"]
     assert [row["encoding"] for row in rows] == ["absolute", "absolute:init_std=1"]
-
-
-def test_runs_are_found_in_folders_of_comparisons(runs, tmp_path):
-    assert [run.folder for run in find_runs([tmp_path])] == sorted(run.folder for run in runs)
-    assert [run.folder for run in find_runs([runs[4].folder])] == [runs[4].folder]
-    with pytest.raises(FileNotFoundError, match="is neither a run nor a comparison"):
-        find_runs([tmp_path / "runs" / "none"])

@@ -7,7 +7,7 @@ import math
 import random
 from typing import Any
 
-from liere.report import AttentionRow, Pictures, Sample
+from liere.report.picture_data import AttentionRow, Pictures, Sample
 
 SIZES = [108, 168, 276]
 # Accuracy at each size, of the first seed; examples until it "clicks".
@@ -152,7 +152,7 @@ def _curve(encoding: tuple[list[float], int | None], dice: random.Random) -> lis
     return points
 
 
-def _png(side: int, dice: random.Random, colours: str) -> bytes:
+def _png(side: int, dice: random.Random, colors: str) -> bytes:
     from matplotlib.image import imsave
 
     buffer = io.BytesIO()
@@ -161,5 +161,5 @@ def _png(side: int, dice: random.Random, colours: str) -> bytes:
         [sum(math.exp(-((x - a) ** 2 + (y - b) ** 2) / c**2) for a, b, c in blobs) for x in range(side)]
         for y in range(side)
     ]
-    imsave(buffer, values, cmap=colours, format="png")
+    imsave(buffer, values, cmap=colors, format="png")
     return buffer.getvalue()

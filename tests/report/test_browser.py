@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from liere.report import write_report
-from liere.report.result_tables import result_table
+from liere.report.report_files import write_report
+from liere.report.result_table import result_table
 from tests.report.report_data import make_comparison, make_pictures
 
 pytest.importorskip("matplotlib")

@@ -10,9 +10,11 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from liere.evaluation.seeds import seed_interval
-from liere.report.chart_marks import CELL, Point, label_ends, plot_points, size_places
+from liere.report.chart_axes import size_places
+from liere.report.chart_points import Point, plot_points
 from liere.report.charts import draw_resolution
-from liere.report.drawing import sheet
+from liere.report.drawing import CELL, sheet
+from liere.report.line_labels import label_ends
 from liere.report.resolution_chart import point_at, resolution_alt, resolution_panel
 from liere.report.side_by_side import COUNTING_ARROWS, draw_side_by_side, write_side_by_side
 from tests.report.report_data import make_comparison
@@ -66,7 +68,7 @@ class TestPoints:
     def test_every_seed_is_drawn(self):
         point = Point(50.0, [29.0, 60.0, 84.0], 10.0, 90.0)
         with sheet(1, 1, cell=CELL) as (_, axes):
-            plot_points(axes[0, 0], [1.0], [point], colour="#000000", marker="o", joined=False)
+            plot_points(axes[0, 0], [1.0], [point], color="#000000", marker="o", joined=False)
             assert set(drawn_heights(axes[0, 0])) == {50.0, 29.0, 60.0, 84.0, 10.0, 90.0}
 
     def test_every_seed_is_in_the_resolution_panel(self):
@@ -114,14 +116,14 @@ class TestSizes:
 
 
 class TestLabels:
-    COLOURS = dict.fromkeys("abcdefgh", "#123456")
+    COLORS = dict.fromkeys("abcdefgh", "#123456")
 
     def test_they_do_not_overlap(self):
         with sheet(1, 1, cell=CELL) as (figure, axes):
             ax = axes[0, 0]
             ax.set_xlim(0, 2)
             ax.set_ylim(0, 100)
-            label_ends(ax, {name: (2.0, 44.0 + i / 10) for i, name in enumerate(self.COLOURS)}, self.COLOURS)
+            label_ends(ax, {name: (2.0, 44.0 + i / 10) for i, name in enumerate(self.COLORS)}, self.COLORS)
             found = boxes(figure, ax.texts)
         assert len(found) == 8
         for one, other in combinations(found, 2):
@@ -131,7 +133,7 @@ class TestLabels:
         with sheet(1, 1, cell=CELL) as (_, axes):
             ax = axes[0, 0]
             ax.set_ylim(0, 100)
-            label_ends(ax, {"a": (2.0, 50.0), "b": (0.0, 40.0)}, self.COLOURS, markers={"b": "s"}, last=1.5)
+            label_ends(ax, {"a": (2.0, 50.0), "b": (0.0, 40.0)}, self.COLORS, markers={"b": "s"}, last=1.5)
             leaders = {text.get_text(): text.arrow_patch is not None for text in ax.texts}
             assert leaders == {"a": True, "b": False}
             assert [line.get_marker() for line in ax.lines] == ["s"]

@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
-from liere.report import Pictures, write_report
-from liere.report.encoding_labels import colours_of
-from liere.report.facts import circumstances, machine_facts
-from liere.report.outline import outline
-from liere.report.result_tables import bold_note, pair_tables, result_table, run_table, seed_table
-from liere.report.verdict import finding
+from liere.report.comparison_setup import comparison_setup, machine_and_versions
+from liere.report.encoding_style import colors_of
+from liere.report.headline import headline
+from liere.report.pair_tables import bold_note, pair_tables
+from liere.report.picture_data import Pictures
+from liere.report.report_files import write_report
+from liere.report.result_table import result_table
+from liere.report.seed_tables import run_table, seed_table
+from liere.report.yaml_text import yaml_text
 from tests.report.report_data import make_comparison, make_pictures
 
 pytest.importorskip("matplotlib")
@@ -191,13 +194,13 @@ def test_pairs_of_several_seeds_are_about_seeds_first():
 def test_pairs_are_bold_only_where_seeds_and_examples_agree(first, second, p):
     comparison = pair_of_seeds(first, second, p=p)
     assert not any(cell.strong for cell in pair_tables(comparison)[276].rows[0])
-    assert "the order of the two best is not decided" in finding(comparison)
+    assert "the order of the two best is not decided" in headline(comparison)
 
 
 def test_a_pair_with_too_few_seeds_is_not_tested_over_them():
     comparison = pair_of_seeds([0.86, 0.84], [0.5])
     assert pair_tables(comparison)[276].texts[0][2:] == ["+35.0", "–", "too few seeds", "< 0.001"]
-    assert finding(comparison) == (
+    assert headline(comparison) == (
         "Over 1 to 2 seeds per encoding: at 276 px, after training at 108 px, the order of the two best is not "
         "decided: LieRE (dense), 85.0 % on average (84.0 to 86.0), and absolute, 50.0 % on average (50.0 to 50.0), "
         "have too few seeds for a test."
@@ -232,7 +235,7 @@ def test_runs_say_how_they_ended():
 
 
 def test_finding_says_who_learned_the_task_who_keeps_it_and_who_is_ahead_over_seeds():
-    assert finding(make_comparison()) == (
+    assert headline(make_comparison()) == (
         "Over 3 seeds per encoding: at 108 px, the training size, RoPE-Mixed, LieRE₈ and LieRE (dense) reach 95 % in "
         "every seed, absolute and VisionLLaMA in none. At 276 px, no seed does. There, LieRE (dense), 91.6 % on "
         "average (90.1 to 93.7), is ahead of LieRE₈, 65.1 % on average (62.2 to 70.5), in every seed (p = 0.004, "
@@ -260,7 +263,7 @@ def comparison_of_seeds(seeds: dict[str, tuple[list[float], list[float]]]) -> di
 
 
 def test_finding_counts_seeds_where_they_differ():
-    text = finding(comparison_of_seeds(SEEDS))
+    text = headline(comparison_of_seeds(SEEDS))
     assert text.startswith(
         "Over 3 seeds per encoding: at 108 px, the training size, RoPE-Mixed and LieRE₈ reach 95 % in every seed, "
         "LieRE (dense) in 2 of 3, absolute in none. At 372 px, LieRE₈ still does in every seed, LieRE (dense) in 2 of "
@@ -274,12 +277,12 @@ def test_finding_does_not_depend_on_the_order_of_seeds():
     turned = [
         {name: tuple([one[i] for i in order] for one in both) for name, both in SEEDS.items()} for order in orders
     ]
-    assert len({finding(comparison_of_seeds(seeds)) for seeds in turned}) == 1
+    assert len({headline(comparison_of_seeds(seeds)) for seeds in turned}) == 1
 
 
 def test_finding_of_two_that_both_keep_the_task_names_no_winner():
     both = dict.fromkeys(("liere8", "liere"), SEEDS["liere8"])
-    assert finding(comparison_of_seeds(both)) == (
+    assert headline(comparison_of_seeds(both)) == (
         "Over 3 seeds per encoding: at 108 px, the training size, LieRE₈ and LieRE (dense) reach 95 % in every seed. "
         "At 372 px, LieRE₈ and LieRE (dense) still do in every seed."
     )
@@ -287,10 +290,10 @@ def test_finding_of_two_that_both_keep_the_task_names_no_winner():
 
 def test_finding_of_one_seed_compares_models_not_encodings():
     for names in (None, ["absolute", "visionllama"], ["liere8", "liere"]):
-        text = finding(make_comparison(names, seeds=1))
+        text = headline(make_comparison(names, seeds=1))
         assert text.startswith("With one seed per encoding, this compares these trained models, not the encodings: at ")
         assert text.endswith("other seeds may differ.")
-    assert finding(make_comparison(seeds=1)).endswith(
+    assert headline(make_comparison(seeds=1)).endswith(
         "At 276 px, no model does. There, LieRE (dense) is most accurate with 91.6 %, ahead of LieRE₈ with 65.1 %: "
         "significant on these test examples (p < 0.001); other seeds may differ."
     )
@@ -298,31 +301,31 @@ def test_finding_of_one_seed_compares_models_not_encodings():
 
 def test_finding_claims_no_more_than_the_test():
     comparison = make_comparison(["absolute", "visionllama"], seeds=1)
-    assert finding(comparison).endswith(
+    assert headline(comparison).endswith(
         "absolute with 38.1 %: not significant on these test examples (p = 0.340); other seeds may differ."
     )
     comparison["pairs"] = []
-    assert finding(comparison).endswith("absolute with 38.1 %: not tested; other seeds may differ.")
-    assert "is not decided: VisionLLaMA, 38.8 % on average" in finding(make_comparison(["absolute", "visionllama"]))
+    assert headline(comparison).endswith("absolute with 38.1 %: not tested; other seeds may differ.")
+    assert "is not decided: VisionLLaMA, 38.8 % on average" in headline(make_comparison(["absolute", "visionllama"]))
 
 
 def test_finding_of_ties():
     comparison = make_comparison(sizes=[108], seeds=1)
-    assert finding(comparison).endswith(
+    assert headline(comparison).endswith(
         "There, LieRE₈, LieRE (dense) and RoPE-Mixed are level at 100.0 %; next is absolute with 45.3 %."
     )
-    assert finding(make_comparison(sizes=[108])) == (
+    assert headline(make_comparison(sizes=[108])) == (
         "Over 3 seeds per encoding: at 108 px, the training size, RoPE-Mixed, LieRE₈ and LieRE (dense) reach 95 % in "
         "every seed, absolute and VisionLLaMA in none."
     )
 
 
 def test_finding_of_little():
-    assert finding(make_comparison(["liere"], seeds=1, sizes=[108])) == (
+    assert headline(make_comparison(["liere"], seeds=1, sizes=[108])) == (
         "With one seed, this is about one trained model, not about its encoding: at 108 px, the training size, "
         "LieRE (dense) reaches 95 %. There, LieRE (dense) answers 100.0 % correctly."
     )
-    assert finding(make_comparison([])) == "Nothing has been evaluated yet."
+    assert headline(make_comparison([])) == "Nothing has been evaluated yet."
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
@@ -334,24 +337,24 @@ def test_nothing_is_said_of_other_test_examples_saying_the_same(tmp_path, seeds)
 def test_facts():
     comparison = make_comparison(["absolute", "liere"])
     comparison["encodings"][0]["seeds"] = [0]
-    assert circumstances(comparison)["seeds each"] == "1 to 3"
-    assert circumstances(comparison)["test examples"] == "2,000"
+    assert comparison_setup(comparison)["seeds each"] == "1 to 3"
+    assert comparison_setup(comparison)["test examples"] == "2,000"
     comparison["versions"]["timm"] = None
-    assert machine_facts(comparison)["memory, GB"] == "24.0"
-    assert "timm" not in machine_facts(comparison)
+    assert machine_and_versions(comparison)["memory, GB"] == "24.0"
+    assert "timm" not in machine_and_versions(comparison)
 
 
 def test_outline_is_yaml():
     yaml = pytest.importorskip("yaml")
     config = {"a": {"b": {"c": 1}, "path": "runs/one", "sizes": [1, 2]}, "none": None, "odd": "a: b # c", "empty": {}}
-    assert yaml.safe_load(outline(config)) == config
+    assert yaml.safe_load(yaml_text(config)) == config
 
 
-def test_encodings_of_one_report_have_different_colours():
+def test_encodings_of_one_report_have_different_colors():
     comparison = make_comparison()
     comparison["encodings"] += [{"encoding": name} for name in ("sincos", "none", "liere32")]
-    colours = colours_of(comparison)
-    assert len(set(colours.values())) == len(colours) == 8
+    colors = colors_of(comparison)
+    assert len(set(colors.values())) == len(colors) == 8
 
 
 def test_files(report):
@@ -402,9 +405,9 @@ def test_page_and_markdown_show_the_same_tables(report):
         for row in table.texts:
             assert f"| {' | '.join(row)} |" in markdown
             assert all(cell in shown for cell in row)
-    assert finding(comparison) in shown
-    assert finding(comparison) in markdown
-    assert outline(comparison["config"]) in markdown
+    assert headline(comparison) in shown
+    assert headline(comparison) in markdown
+    assert yaml_text(comparison["config"]) in markdown
 
 
 def test_links_of_the_markdown_lead_somewhere(report):

@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from liere.comparison.plan import PlannedRun
 from liere.evaluation.predictions import Predictions
+from liere.report.table_cells import Table
+from liere.reproduce.catalog import CATALOGUE
+from liere.reproduce.outcome import Outcome
+from liere.reproduce.reproduction import committed_runs, prepare
+from liere.reproduce.results import Results
+from liere.reproduce.wanted_runs import Key
 from liere.runs.conditions import Condition
 from liere.runs.run import Run, create_run
 
-__all__ = ["CLASSES", "finish", "predictions"]
+__all__ = ["CLASSES", "claims_of", "committed_outcome", "fake_results", "finish", "predictions", "texts_of"]
 
 CLASSES = 10
 
 
-def predictions(accuracy: float, count: int = 400, seed: int = 0) -> Predictions:
-    """Answers of which exactly this share is right; which ones depends on the seed."""
+def predictions(accuracy: float, count: int = 400, seed: int = 0, *, noise: float = 0.1) -> Predictions:
+    """Answers of which exactly this share is right; which ones depends on the seed.
+
+    With one seed, whoever answers more examples rightly answers all those that others answer rightly, too.
+    """
     right = np.zeros(count, dtype=bool)
     right[: round(accuracy * count)] = True
     np.random.default_rng(seed).shuffle(right)
     labels = np.arange(count) % CLASSES
     answers = np.where(right, labels, (labels + 1) % CLASSES)
-    losses = np.where(right, 0.5, 2.0) + 0.1 * np.random.default_rng(seed + 1).random(count)
+    losses = np.where(right, 0.5, 2.0) + noise * np.random.default_rng(seed + 1).random(count)
     return Predictions(list(range(count)), labels.tolist(), answers.tolist(), losses.tolist())
 
 
@@ -35,15 +46,17 @@ def finish(
     *,
     seconds: float = 10.0,
     weights: bool = False,
+    curve: Sequence[float] = (0.2, 0.4, 0.6, 0.8),
+    encoding_parameters: int = 100,
 ) -> Run:
-    """Make a planned run look finished, tested under these conditions."""
+    """Make a planned run look finished, tested under these conditions; it was validated every 100 examples."""
     run = create_run(folder, planned.config)
     result = {
         "step": planned.config.training.steps,
         "examples": planned.config.training.examples,
         "seconds": seconds,
         "parameters": 1000,
-        "encoding_parameters": 100,
+        "encoding_parameters": encoding_parameters,
         "best": {"step": 1, "accuracy": 0.5, "loss": 1.0},
         "fingerprint": planned.config.fingerprint,
         "date": "2026-01-01T00:00:00+00:00",
@@ -52,8 +65,8 @@ def finish(
     }
     run.result_file.write_text(json.dumps(result))
     rows = "step,examples,seconds,learning_rate,train_loss,val_loss,val_accuracy\n"
-    for step in (1, 2, 3, 4):
-        rows += f"{step},{100 * step},{step},,,1.0,{0.2 * step}\n"
+    for step, accuracy in enumerate(curve, start=1):
+        rows += f"{step},{100 * step},{step},,,1.0,{accuracy}\n"
     run.metrics.write_text(rows)
     records = []
     for condition, answers in found.items():
@@ -68,3 +81,58 @@ def finish(
     if weights:
         run.final_weights.write_bytes(b"")
     return run
+
+
+def fake_results(
+    name: str,
+    folder: Path,
+    accuracy: Callable[[Key, Condition, int], float],
+    *,
+    scale: str = "small",
+    only: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+    encodings: Sequence[str] = (),
+    details: Callable[[Key, int], dict] = lambda key, seed: {},
+) -> Results:
+    """Return the results of a table whose runs have exactly these accuracies, on 400 test examples or those asked for.
+
+    Args:
+        name: The table.
+        folder: Where to make the runs.
+        accuracy: Of a run, by what it is in the table, the condition of the test, and its seed.
+        scale: Scale of the experiment.
+        only: Data sets; all, if empty.
+        seeds: Other seeds than those of the experiment.
+        encodings: Other encodings.
+        details: Further arguments of `finish`, by what a run is in the table and its seed.
+    """
+    chosen = {"only": only, "seeds": seeds, "encodings": encodings}
+    reproduction = prepare(CATALOGUE[name], scale, {}, places=[folder], **chosen)
+    for one in reproduction.wanted:
+        planned = one.planned
+        if not planned.folder.exists():
+            found = {
+                condition: predictions(accuracy(one.key, condition, one.seed), planned.examples or 400, noise=0)
+                for condition in planned.conditions
+            }
+            finish(planned, planned.folder, found, **details(one.key, one.seed))
+    return reproduction.results()
+
+
+def committed_outcome(name: str) -> tuple[Results, Outcome]:
+    """Return a table made of the runs that are kept with the project; the test is skipped where they are not there."""
+    place = committed_runs("small")
+    if place is None:
+        pytest.skip("the runs are not beside the tests")
+    results = prepare(CATALOGUE[name], "small", {}, places=[place]).results()
+    return results, CATALOGUE[name].build(results)
+
+
+def texts_of(table: Table) -> dict[str, list[str]]:
+    """Return the cells of a table as text, by the first cell of their row."""
+    return {row[0].text: [cell.text for cell in row[1:]] for row in table.rows}
+
+
+def claims_of(outcome: Outcome) -> dict[str, tuple[str, str]]:
+    """Return verdicts and evidence by claim."""
+    return {claim.text: (claim.verdict, claim.evidence) for claim in outcome.claims}

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("matplotlib")
 pytest.importorskip("tests.training.requirements")
 
-from liere.evaluation.statistics import Interval
+from liere.evaluation.intervals import Interval
 from liere.reproduce import outcome_charts as figures
 from liere.reproduce.measured import Measured
 from liere.reproduce.outcome_charts import draw_columns
@@ -33,8 +33,8 @@ def kept(monkeypatch):
         axes.append(ax)
         original(ax, *args, **options)
 
-    original = figures.dress
-    monkeypatch.setattr(figures, "dress", keep)
+    original = figures.style_axes
+    monkeypatch.setattr(figures, "style_axes", keep)
     return axes
 
 

@@ -10,12 +10,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from liere import apply_rotations, exp_skew, grid_positions
 from liere.generators import write_positions
-from liere.rotations import kernels, operators, position_rotations, scaling
+from liere.rotations import operators, position_kernels, position_rotations, precision, squarings, workspace
 from liere.rotations.flop_formulas import _position_products
 from liere.rotations.plain import exp_plainly
 from liere.rotations.polynomial import POLYNOMIALS, PRODUCTS
 from liere.rotations.rays import find_rays
-from liere.rotations.scaling import cut_chunks, sort_by_level
+from liere.rotations.squarings import cut_chunks, sort_by_level
 from tests.numerics import assert_close, dtypes, random_skew, seeds, tolerance
 
 SIZES = st.sampled_from([4, 5, 8, 9, 10, 12, 16, 33, 64])
@@ -38,8 +38,8 @@ def test_exponential_and_gradient_agree_with_plain_operations(size, exponents, d
     X = torch.stack([random_skew(seed + k, size, 10.0**e) for k, e in enumerate(exponents)]).to(dtype)
     G = torch.randn(X.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype) / size
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "ROWS_CHUNK", chunk)
-        patch.setattr(kernels, "COLUMNS_CHUNK", chunk)
+        patch.setattr(workspace, "ROWS_CHUNK", chunk)
+        patch.setattr(workspace, "COLUMNS_CHUNK", chunk)
         R, dX = exp_skew(X), gradient(exp_skew, X, G)
     plain, plain_gradient = exp_plainly(X.double()), gradient(exp_plainly, X.double(), G.double())
     for k, e in enumerate(exponents):
@@ -67,8 +67,8 @@ def test_rotations_of_positions_agree_with_plain_operations(
     A = (A - A.mT).to(dtype)
     G = torch.randn(heads, len(positions), blocks, size, size, generator=generator, dtype=torch.float64).to(dtype)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "ROWS_CHUNK", chunk)
-        patch.setattr(kernels, "COLUMNS_CHUNK", chunk)
+        patch.setattr(workspace, "ROWS_CHUNK", chunk)
+        patch.setattr(workspace, "COLUMNS_CHUNK", chunk)
         R = list(position_rotations(positions, A))
         dA = gradient(lambda A: list(position_rotations(positions, A))[1], A, G)
     assert len(R) == 2
@@ -156,13 +156,13 @@ def test_lower_precision_of_products_does_not_reach_the_exponential():
     torch.set_float32_matmul_precision("medium")
 
     def full():
-        return all(setting.value in (setting.full, "none") for setting in kernels._precisions())
+        return all(setting.value in (setting.full, "none") for setting in precision._precisions())
 
     try:
         assert torch.equal(exp_skew(X), expected)
         assert torch.get_float32_matmul_precision() == "medium"
         assert not full()
-        with kernels._full_precision(X.device):  # not every CPU has a lower precision that would show
+        with precision.full_precision(X.device):  # not every CPU has a lower precision that would show
             assert full()
         assert not full()
     finally:
@@ -206,14 +206,14 @@ class CountProducts(TorchDispatchMode):
 def test_placed_grids_take_as_many_products_as_are_counted_and_fewer_than_without_extra_positions(offset):
     positions = grid_positions((14, 14)) + torch.tensor(offset) * torch.tensor(1 / 13)
     A = random_skew(0, 16, 100.0, 2, 3).float()
-    norms, rays = kernels.position_norms(positions, A[None])[0], find_rays(positions)
+    norms, rays = position_kernels.position_norms(positions, A[None])[0], find_rays(positions)
     with CountProducts() as forward:
-        R = kernels.positions_forward(positions, A, norms, rays)
+        R = position_kernels.positions_forward(positions, A, norms, rays)
     with CountProducts() as backward:
-        kernels.positions_backward(torch.ones_like(R), positions, A, R, norms, rays)
+        position_kernels.positions_backward(torch.ones_like(R), positions, A, R, norms, rays)
     assert forward.products == _position_products(positions, A, backward=False)
     assert backward.products == _position_products(positions, A, backward=True)
-    own = scaling.levels(norms, POLYNOMIALS[torch.float32])
+    own = squarings.levels(norms, POLYNOMIALS[torch.float32])
     given = rays.for_levels(own)
     without = 3 * int((own[given.roots] + PRODUCTS).sum() + len(positions) - len(given.roots))
     assert forward.products < 0.95 * without

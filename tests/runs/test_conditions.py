@@ -12,7 +12,7 @@ from liere.cli import main
 from liere.data.counter_random import combine
 from liere.evaluation.evaluate import evaluate
 from liere.evaluation.predictions import Predictions
-from liere.evaluation.shuffling import shuffle_patches
+from liere.evaluation.shuffled_data import shuffle_patches
 from liere.runs.conditions import Condition
 from liere.runs.model import load_model
 from liere.training.fit import train

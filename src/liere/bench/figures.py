@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from liere.bench.record import group_rows
-from liere.report.drawing import COLOURS, INK, MUTED, canvas, encoding_label
+from liere.report.drawing import INK, MUTED, canvas
+from liere.report.encoding_style import COLORS, encoding_label
 
 __all__ = ["draw_record"]
 
@@ -28,9 +29,9 @@ def _rotations(record: dict[str, Any], path: Path) -> None:
     with canvas(path, 1, 2, cell=(6.0, 1.2 + 0.42 * len(rows)), sharey=True) as (figure, axes):
         _title(figure, record, "Rotations of a layer: how many times as fast as torch.matrix_exp")
         for ax, (part, label) in zip(axes[0], parts.items(), strict=True):
-            for name, colour, shift in (("exp_skew", COLOURS["liere8"], -0.19), ("layer", COLOURS["liere"], 0.19)):
+            for name, color, shift in (("exp_skew", COLORS["liere8"], -0.19), ("layer", COLORS["liere"], 0.19)):
                 found = [row[part]["speedup"][name] for row in rows]
-                _bars(ax, [place + shift for place in places], found, height=0.36, color=colour, label=name)
+                _bars(ax, [place + shift for place in places], found, height=0.36, color=color, label=name)
             limits = [
                 row[part]["seconds"]["matrix_exp"]["median"] / row[part]["limit_seconds"]["median"] for row in rows
             ]
@@ -74,7 +75,7 @@ def _scaling(record: dict[str, Any], path: Path) -> None:
         for ax, (varied, rows) in zip(axes.flat, group_rows(record["rows"], "varied").items(), strict=True):
             places = range(len(rows))
             medians, errors = _medians_and_errors([row["ratio"] for row in rows])
-            ax.errorbar(places, medians, yerr=errors, fmt="o-", color=COLOURS["liere8"], capsize=3)
+            ax.errorbar(places, medians, yerr=errors, fmt="o-", color=COLORS["liere8"], capsize=3)
             for place, row in zip(places, rows, strict=True):
                 text = f"{1000 * row['excess_seconds']['median']:+.1f} ms"
                 top = (place, row["ratio"]["quartiles"][1])
@@ -97,7 +98,7 @@ def _loading(record: dict[str, Any], path: Path) -> None:
     with canvas(path, 1, 1, cell=(6.5, 1.2 + 0.35 * len(rows))) as (figure, axes):
         _title(figure, record, "Loading a batch, relative to a train step of a small model")
         ax = axes[0, 0]
-        _bars(ax, range(len(rows)), [row["ratio"] for row in rows], height=0.7, color=COLOURS["liere8"])
+        _bars(ax, range(len(rows)), [row["ratio"] for row in rows], height=0.7, color=COLORS["liere8"])
         ax.axvline(1, color=INK, lw=0.8, ls="--")
         ax.set(yticks=range(len(rows)), xlabel="train steps")
         ax.set_yticklabels([row["case"] for row in rows])
@@ -107,7 +108,7 @@ def _loading(record: dict[str, Any], path: Path) -> None:
 def _models(ax: Any, rows: list[dict[str, Any]], ratios: list[dict[str, Any]]) -> None:
     """Draw a bar for each model."""
     names = [row["model"] for row in rows]
-    _bars(ax, range(len(rows)), ratios, height=0.7, color=[_colour(name) for name in names])
+    _bars(ax, range(len(rows)), ratios, height=0.7, color=[_color(name) for name in names])
     ax.axvline(1, color=INK, lw=0.8, ls="--")
     ax.set(yticks=range(len(rows)))
     ax.set_yticklabels([_label(name) for name in names])
@@ -126,9 +127,9 @@ def _medians_and_errors(found: list[dict[str, Any]]) -> tuple[list[float], list[
     return [value["median"] for value in found], [low, high]
 
 
-def _colour(model: str) -> str:
+def _color(model: str) -> str:
     model = model.removesuffix(" placed")
-    return COLOURS["liere"] if model.startswith("liere64") else COLOURS.get(model.removeprefix("timm "), MUTED)
+    return COLORS["liere"] if model.startswith("liere64") else COLORS.get(model.removeprefix("timm "), MUTED)
 
 
 def _label(model: str) -> str:

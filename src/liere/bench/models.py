@@ -25,7 +25,7 @@ def random_batch(
 
 
 def train_step(model: nn.Module, images: Tensor, labels: Tensor) -> Callable[[], Any]:
-    """Return a function that takes a train step without an optimiser: forward, loss, backward, gradients away."""
+    """Return a function that takes a train step without an optimizer: forward, loss, backward, gradients away."""
 
     def step() -> None:
         F.cross_entropy(model(images), labels).backward()

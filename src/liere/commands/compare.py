@@ -121,7 +121,7 @@ class _Display:
     """A table that grows as runs end, and a line below it that tells how the others are."""
 
     def __init__(self, plan: Plan) -> None:
-        from liere.evaluation.summary import encoding_names
+        from liere.runs.encoding_names import encoding_names
 
         names = encoding_names([planned.config for planned in plan.runs])
         self.names = {planned.folder: name for planned, name in zip(plan.runs, names, strict=True)}

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Report."""
-    from liere.evaluation.summary import find_runs
+    from liere.runs.find_runs import find_runs
 
     is_plain = args.name.isprintable() and len(args.name.encode()) <= LONGEST_NAME
     if not args.name or not is_plain or Path(args.name).name != args.name or args.name.startswith("."):
@@ -43,14 +43,14 @@ def run(args: argparse.Namespace) -> None:
 
 def write_and_show(runs: Sequence[Run], folder: Path, command: str, name: str = "report") -> Path:
     """Write the report of runs to a folder, print its table and its finding, and return its page."""
-    from liere.evaluation.summary import summarise
+    from liere.evaluation.summary import summarize
     from liere.files.writing import prepare_folder
-    from liere.report import write_report
-    from liere.report.result_tables import result_table
+    from liere.report.headline import headline
+    from liere.report.report_files import write_report
+    from liere.report.result_table import result_table
     from liere.report.task_pictures import make_pictures
-    from liere.report.verdict import finding
 
-    comparison = summarise(runs, command=command, root=folder)
+    comparison = summarize(runs, command=command, root=folder)
     add_printed_numbers(comparison, [run.config for run in runs])
     prepare_folder(folder, "--out")
     sizes = [comparison["train_size"], max(comparison["sizes"])]
@@ -62,6 +62,6 @@ def write_and_show(runs: Sequence[Run], folder: Path, command: str, name: str = 
     for note in content.notes:
         say(note)
     say()
-    say(finding(comparison))
+    say(headline(comparison))
     say(f"report: {page}")
     return page

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from liere.evaluation.statistics import (
-    PAIRED_RESAMPLES,
-    Floats,
-    Interval,
-    Values,
-    checked_pairs,
-    percentile_interval,
-    resampled_means,
-)
+from liere.evaluation.intervals import Floats, Interval, Values, percentile_interval
+from liere.evaluation.paired_tests import checked_pairs
+from liere.evaluation.resampling import PAIRED_RESAMPLES, resampled_means
 
 __all__ = ["drop_difference", "relative_drop"]
 

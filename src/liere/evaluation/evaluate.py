@@ -14,9 +14,9 @@ from torch import Tensor
 
 from liere.data.batches import EvaluationBatches, make_loader
 from liere.data.examples import Batch, ExampleSet
+from liere.evaluation.intervals import accuracy_interval, mean_interval
 from liere.evaluation.predictions import Predictions
-from liere.evaluation.shuffling import ShuffledData
-from liere.evaluation.statistics import accuracy_interval, mean_interval
+from liere.evaluation.shuffled_data import ShuffledData
 from liere.files.writing import write_atomically
 from liere.optional.lightning_import import import_lightning
 from liere.positions import Policy

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from liere.evaluation.paired_tests import paired_difference
 from liere.evaluation.predictions import Predictions, common_examples
 from liere.evaluation.seeds import compare_seeds
-from liere.evaluation.statistics import paired_difference
 
 __all__ = ["compare_pairs", "pairs_note"]
 

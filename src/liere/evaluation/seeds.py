@@ -1,7 +1,7 @@
 """What several seeds say: the mean and range of an encoding, and whether one encoding is ahead of another.
 
 A trained model is one draw from what its recipe can give. Seeds are those draws: statements about encodings rest on
-them, while `liere.evaluation.statistics` is about the test examples of models that are already trained.
+them, while `liere.evaluation.paired_tests` is about the test examples of models that are already trained.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from liere.evaluation.statistics import CONFIDENCE, Interval, Values
+from liere.evaluation.intervals import CONFIDENCE, Interval, Values
 
 __all__ = ["SIGNIFICANT", "SeedComparison", "SeedSpread", "compare_seeds", "seed_interval", "seed_spread"]
 

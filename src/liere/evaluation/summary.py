@@ -10,56 +10,23 @@ from typing import Any
 
 import numpy as np
 
+from liere.evaluation.intervals import accuracy_interval, mean_interval
 from liere.evaluation.pairs import compare_pairs, pairs_note
 from liere.evaluation.predictions import Predictions, common_examples, read_predictions
+from liere.evaluation.recipe_text import common_recipe, describe_recipes
 from liere.evaluation.seeds import seed_spread
-from liere.evaluation.statistics import accuracy_interval, mean_interval
 from liere.machine import versions
 from liere.runs.conditions import Condition
-from liere.runs.config import COORDINATE_FIELDS, ModelConfig, RunConfig
-from liere.runs.run import Run, open_run
+from liere.runs.encoding_names import encoding_names
+from liere.runs.run import Run
 
-__all__ = ["FORMAT", "encoding_names", "examples_to_target", "find_runs", "plain_evaluations", "summarise"]
+__all__ = ["FORMAT", "examples_to_target", "plain_evaluations", "summarize"]
 
 FORMAT = "liere-comparison-1"
 TARGET = 0.95
 
 
-def find_runs(folders: Sequence[Path]) -> list[Run]:
-    """Return the runs in these folders: each is a run, or a comparison with runs in it.
-
-    Raises:
-        FileNotFoundError: If one is neither.
-    """
-    runs = []
-    for folder in folders:
-        if (folder / "config.yaml").exists():
-            runs.append(open_run(folder))
-            continue
-        inside = sorted(file.parent for file in folder.glob("runs/*/config.yaml"))
-        if not inside:
-            raise FileNotFoundError(f"{folder} is neither a run nor a comparison: there is no config.yaml or runs/")
-        runs += [open_run(found) for found in inside]
-    return runs
-
-
-def encoding_names(configs: Sequence[RunConfig]) -> list[str]:
-    """Return what to call the encodings of runs: with their options where it takes these to tell two apart."""
-    variants: dict[str, set[str]] = {}
-    for config in configs:
-        variants.setdefault(config.model.encoding, set()).add(_with_options(config))
-    return [
-        config.model.encoding if len(variants[config.model.encoding]) == 1 else _with_options(config)
-        for config in configs
-    ]
-
-
-def _with_options(config: RunConfig) -> str:
-    options = ",".join(f"{name}={value}" for name, value in sorted(config.model.options.items()))
-    return config.model.encoding + (f":{options}" if options else "")
-
-
-def summarise(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any]:
+def summarize(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any]:
     """Return what the runs found, by encoding; see `liere.report` for what is made of it.
 
     Args:
@@ -91,13 +58,13 @@ def summarise(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any
     return {
         "format": FORMAT,
         "title": first.title or f"Position encodings on the {first.data.name} task",
-        "description": _description(groups),
+        "description": describe_recipes(groups),
         "command": command,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "sizes": sizes,
         "train_size": first.data.side,
         "target_accuracy": TARGET,
-        "config": _recipe(_fullest(runs)),
+        "config": common_recipe(runs),
         "versions": versions(("scipy",)) | result["versions"],
         "machine": result["machine"],
         "encodings": rows,
@@ -196,75 +163,6 @@ def _evaluation(group: list[Run], size: int) -> dict[str, Any]:
 def _predictions(run: Run, size: int) -> Predictions:
     (record,) = (record for record in plain_evaluations(run) if record["size"] == size)
     return read_predictions(run, record)
-
-
-def _fullest(runs: Sequence[Run]) -> Run:
-    """Return the first run with all of the recipe: encodings without coordinates are trained without some fields."""
-    defaults = ModelConfig.model_fields
-
-    def changed(run: Run) -> int:
-        return sum(getattr(run.config.model, name) != defaults[name].default for name in COORDINATE_FIELDS)
-
-    return max(runs, key=changed)
-
-
-def _recipe(run: Run) -> dict[str, Any]:
-    """Return the configuration without what a comparison varies."""
-    recipe = run.config.model_dump(mode="json", exclude={"title": True, "hardware": {"threads"}})
-    for section, names in {"model": ("encoding", "options"), "training": ("seed",)}.items():
-        for name in names:
-            del recipe[section][name]
-    return recipe
-
-
-def _description(groups: dict[str, list[Run]]) -> str:
-    """Say what was run, and where recipes differ."""
-    runs = [run for group in groups.values() for run in group]
-    config, recipes = runs[0].config, [_recipe(run) for run in runs]
-    note = _without_coordinates(runs, recipes)
-    if all(recipe["model"]["attention_scale"] == "log" for recipe in recipes):
-        note += " Attention scores are multiplied by log(tokens) / log(tokens in training)."
-    differing = sorted(
-        f"{section}.{name}"
-        for section, part in recipes[0].items()
-        for name in part
-        if any(recipe[section][name] != part[name] for recipe in recipes)
-    )
-    least, most = (pick(map(len, groups.values())) for pick in (min, max))
-    seeds = "one seed" if most == 1 else f"{most} seeds" if least == most else f"{least} to {most} seeds"
-    parameters = runs[0].result()["parameters"]
-    text = (
-        f"Small transformers of about {parameters / 1e6:.2g} M parameters, trained on "
-        f"{config.training.steps * config.training.batch_size:,} examples of {config.data.side} px "
-        f"with {seeds} per encoding."
-        if parameters < 5e6
-        else f"Transformers of about {parameters / 1e6:.0f} M parameters, trained on images of {config.data.side} px."
-    )
-    return text + note + (f" Recipes are not the same: they differ in {', '.join(differing)}." if differing else "")
-
-
-def _without_coordinates(runs: Sequence[Run], recipes: list[dict[str, Any]]) -> str:
-    """Return a sentence about fields that some encodings do not support, and leave that difference out of recipes."""
-    changed = {
-        name: value
-        for recipe in recipes
-        for name, value in recipe["model"].items()
-        if name in COORDINATE_FIELDS and value != ModelConfig.model_fields[name].default
-    }
-    if not changed:
-        return ""
-    without = dict[str, None]()
-    for run, recipe in zip(runs, recipes, strict=True):
-        wanted = run.config.model.model_copy(update=changed)
-        if unsupported := [name.removeprefix("model.") for name in wanted.unsupported_fields()]:
-            recipe["model"] |= {name: changed[name] for name in unsupported}
-            without[run.config.model.encoding] = None
-    fields = ", ".join(f"{name} {value}" for name, value in changed.items())
-    verb = "does" if len(without) == 1 else "do"
-    but = (
-        f"; {' and '.join(without)} {verb} not support that and {'is' if len(without) == 1 else 'are'} trained without"
-    )
-    return f" The recipe has {fields}{but if without else ''}."
 
 
 def _relative(folder: Path, root: Path) -> str:

@@ -9,7 +9,8 @@ from liere.encodings import RotaryEncoding
 from liere.encodings.liere import LieRE
 from liere.encodings.visionllama import VisionLLaMA
 from liere.inspection.measures import Inspection, basis_pattern
-from liere.report.drawing import GRID, MUTED, canvas, encoding_colour
+from liere.report.drawing import GRID, MUTED, canvas
+from liere.report.encoding_style import encoding_color
 from liere.vit import VisionTransformer
 
 __all__ = ["draw_inspection"]
@@ -64,7 +65,7 @@ def _draw_angles(ax: Any, numbers: Inspection) -> None:
         _say(ax, "no rotations")
         return
     axes = len(layers[0])
-    colours = [encoding_colour(name) for name in ("liere8", "liere", "visionllama", "rope_mixed")]
+    colours = [encoding_color(name) for name in ("liere8", "liere", "visionllama", "rope_mixed")]
     for axis in range(axes):
         offset = (axis - (axes - 1) / 2) * 0.6 / axes
         points = [(layer + offset, angle) for layer, angles in enumerate(layers) for angle in angles[axis] if angle]
@@ -91,7 +92,7 @@ def _draw_relativity(ax: Any, numbers: Inspection) -> None:
         _say(ax, "no rotations")
         return
     distances, errors = zip(*numbers.relativity_by_distance, strict=True)
-    ax.scatter(distances, errors, s=10, color=encoding_colour("liere8"), alpha=0.7, lw=0)
+    ax.scatter(distances, errors, s=10, color=encoding_color("liere8"), alpha=0.7, lw=0)
     ax.set(xlabel="distance of x and y", ylabel="relative to |R|", ylim=(-0.03, max(1.0, max(errors) * 1.1)))
     ax.grid(color=GRID)
 
@@ -104,9 +105,9 @@ def _draw_gradients(ax: Any, numbers: Inspection) -> None:
         ax.bar(layers, qkv, color=GRID, label="q, k, v weights")
     generators = [layer.generator_gradient for layer in numbers.layers]
     if None not in generators:
-        ax.plot(layers, generators, "o-", color=encoding_colour("liere"), label="generators")
+        ax.plot(layers, generators, "o-", color=encoding_color("liere"), label="generators")
     elif numbers.encoding_gradient is not None:
-        ax.axhline(numbers.encoding_gradient, color=encoding_colour("liere"), label="encoding (shared)")
+        ax.axhline(numbers.encoding_gradient, color=encoding_color("liere"), label="encoding (shared)")
     ax.set(xlabel="layer", yscale="log")
     if ax.get_legend_handles_labels()[1]:
         ax.legend(fontsize=7, framealpha=0.9, loc="center right")

@@ -6,14 +6,15 @@ import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from liere.report.chart_marks import CELL, Drawing, count_axis, figure_png, label_ends, short_label
-from liere.report.drawing import MUTED, sheet
-from liere.report.encoding_labels import colours_of
+from liere.report.chart_axes import count_axis, percent_axis
+from liere.report.drawing import CELL, MUTED, Drawing, figure_png, sheet
+from liere.report.encoding_style import colors_of, short_label
 from liere.report.inline_svg import inline_svg
+from liere.report.line_labels import label_ends
 from liere.report.picture_data import AttentionRow
-from liere.report.resolution_chart import percent_axis, resolution_alt, resolution_panel
+from liere.report.resolution_chart import resolution_alt, resolution_panel
 
-__all__ = ["Drawing", "draw_attention", "draw_curves", "draw_overview", "draw_resolution"]
+__all__ = ["draw_attention", "draw_curves", "draw_overview", "draw_resolution"]
 
 
 def draw_curves(comparison: dict[str, Any]) -> Drawing | None:
@@ -79,7 +80,7 @@ def _draw(panel: Callable[[Any, dict[str, Any]], None], comparison: dict[str, An
 def _curves(ax: Any, comparison: dict[str, Any]) -> None:
     runs = [run for run in comparison["runs"] if run["curve"]]
     names = list(dict.fromkeys(run["encoding"] for run in runs))
-    colours = colours_of(comparison)
+    colors = colors_of(comparison)
     ends = {}
     for name in names:
         curves = [run["curve"] for run in runs if run["encoding"] == name]
@@ -87,10 +88,10 @@ def _curves(ax: Any, comparison: dict[str, Any]) -> None:
             x = [point["examples"] for point in curve]
             y = [100 * point["accuracy"] for point in curve]
             # A single point makes no line.
-            ax.plot(x, y, color=colours[name], lw=1.2, alpha=0.85, marker="o" if len(x) == 1 else "", ms=4)
+            ax.plot(x, y, color=colors[name], lw=1.2, alpha=0.85, marker="o" if len(x) == 1 else "", ms=4)
         last = max(curve[-1]["examples"] for curve in curves)
         ends[name] = (last, 100 * sum(curve[-1]["accuracy"] for curve in curves) / len(curves))
     ax.set_xlabel("training examples seen")
     percent_axis(ax, "Validation accuracy, %: one line per seed")
     count_axis(ax)
-    label_ends(ax, ends, colours)
+    label_ends(ax, ends, colors)

@@ -7,27 +7,14 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from liere.files.writing import write_atomically
 
-__all__ = ["canvas", "encoding_colour", "encoding_label", "require_matplotlib", "sheet"]
+__all__ = ["CELL", "GRID", "INK", "MUTED", "Drawing", "canvas", "figure_png", "require_matplotlib", "sheet"]
 
 INK, MUTED, GRID = "#1f2430", "#6b7280", "#e5e7eb"
-COLOURS = {
-    "absolute": "#8d99ae",
-    "visionllama": "#4ba3a5",
-    "rope_mixed": "#e09f3e",
-    "liere8": "#5a55d6",
-    "liere": "#d1495b",
-}
-LABELS = {
-    "absolute": "absolute",
-    "visionllama": "VisionLLaMA",
-    "rope_mixed": "RoPE-Mixed",
-    "liere8": "LieRE$_8$",
-    "liere": "LieRE (dense)",
-}
+CELL = (4.6, 3.4)  # inches; at 72 units an inch, about the width of a phone, so that text is legible on one
 STYLE: Any = {
     "font.size": 10,
     "font.family": "DejaVu Sans",
@@ -43,14 +30,18 @@ STYLE: Any = {
 }
 
 
-def encoding_colour(name: str) -> str:
-    """Return the colour that stands for an encoding in every picture."""
-    return COLOURS.get(name, COLOURS["liere8"])
+class Drawing(NamedTuple):
+    """A figure.
 
+    Attributes:
+        png: As a file, on white.
+        svg: As an element of a page.
+        alt: What it shows, for those who cannot see it.
+    """
 
-def encoding_label(name: str) -> str:
-    """Return an encoding's name as a reader writes it."""
-    return LABELS.get(name, name)
+    png: bytes
+    svg: str
+    alt: str
 
 
 def require_matplotlib() -> None:
@@ -88,3 +79,10 @@ def canvas(path: Path, rows: int, columns: int, *, cell: tuple[float, float], **
         picture = io.BytesIO()
         figure.savefig(picture, format=path.suffix.removeprefix(".") or "png", dpi=150, facecolor="white")
         write_atomically(path, picture.getbuffer())
+
+
+def figure_png(figure: Any) -> bytes:
+    """Return a figure as a PNG file, on white."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150, facecolor="white")
+    return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""A figure as a part of a page that has light and dark colours."""
+"""A figure as a part of a page that has light and dark colors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VARIABLES = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--grid)", "#ff
 
 
 def inline_svg(figure: Any, name: str, title: str) -> str:
-    """Return a matplotlib figure as an `<svg>` element: text is text, and the page's variables colour it.
+    """Return a matplotlib figure as an `<svg>` element: text is text, and the page's variables color it.
 
     Args:
         figure: The figure.
@@ -43,7 +43,7 @@ def inline_svg(figure: Any, name: str, title: str) -> str:
 
 
 def _make_plain(element: ElementTree.Element, name: str) -> None:
-    """Take namespaces off, which HTML does not know, make ids the figure's own and colours the page's."""
+    """Take namespaces off, which HTML does not know, make ids the figure's own and colors the page's."""
     element.tag = _local(element.tag)
     attributes = {_local(key): value for key, value in element.attrib.items()}
     element.attrib.clear()

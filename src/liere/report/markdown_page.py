@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
-from liere.report.charts import Drawing
-from liere.report.facts import circumstances, machine_facts
-from liere.report.outline import outline
+from liere.report.comparison_setup import comparison_setup, machine_and_versions
+from liere.report.drawing import Drawing
+from liere.report.headline import headline
+from liere.report.markdown_parts import escape, fenced, file_name, folded, markdown_table
+from liere.report.pair_tables import bold_note, pair_tables
 from liere.report.picture_data import Pictures, Sample
-from liere.report.result_tables import bold_note, pair_tables, result_table, run_table, seed_table
-from liere.report.table_cells import Cell, Table
-from liere.report.verdict import finding
+from liere.report.result_table import result_table
+from liere.report.seed_tables import run_table, seed_table
+from liere.report.yaml_text import yaml_text
 
-__all__ = ["escape", "fenced", "file_name", "folded", "markdown_table", "render_markdown"]
+__all__ = ["render_markdown"]
 
 SAMPLES_A_LINE = 4
 
@@ -32,9 +33,9 @@ def render_markdown(
     """
     parts = [
         f"# {escape(comparison['title'])}",
-        f"**{escape(finding(comparison))}**",
+        f"**{escape(headline(comparison))}**",
         escape(comparison["description"]),
-        "; ".join(f"{name}: {escape(value)}" for name, value in circumstances(comparison).items()),
+        "; ".join(f"{name}: {escape(value)}" for name, value in comparison_setup(comparison).items()),
         *markdown_table(result_table(comparison)),
         *_figures(drawings, name),
         *_samples(pictures.samples, name),
@@ -44,38 +45,11 @@ def render_markdown(
         "## How it was made",
         fenced("bash", comparison["command"]),
         f"On {escape(comparison['date'][:10])}. "
-        + "; ".join(f"{escape(name)}: {escape(value)}" for name, value in machine_facts(comparison).items()),
-        folded("Configuration", fenced("yaml", outline(comparison["config"]))),
+        + "; ".join(f"{escape(name)}: {escape(value)}" for name, value in machine_and_versions(comparison).items()),
+        folded("Configuration", fenced("yaml", yaml_text(comparison["config"]))),
         f"All numbers: [{name}.json]({name}.json).",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def escape(text: str) -> str:
-    """Return text that Markdown shows as it is.
-
-    Example:
-        >>> print(escape("a|b <c> *d*"))
-        a\\|b \\<c\\> \\*d\\*
-    """
-    return re.sub(r"([\\`*\[\]<>|#&~$]|(?<!\w)_|_(?!\w))", r"\\\1", " ".join(text.split()))
-
-
-def markdown_table(table: Table) -> list[str]:
-    """Return a table and its notes, in parts to be set apart; nothing of a table without rows."""
-
-    def line(cells: Sequence[str]) -> str:
-        return f"| {' | '.join(cells)} |"
-
-    def show(cell: Cell) -> str:
-        return f"**{escape(cell.text)}**" if cell.strong else escape(cell.text)
-
-    if not table.rows:
-        return []
-    rule = [("---:" if column.numeric else "---") for column in table.columns]
-    lines = [line([escape(text) for text in table.header]), line(rule)]
-    lines += [line([show(cell) for cell in row]) for row in table.rows]
-    return ["\n".join(lines), *map(escape, table.notes)]
 
 
 def _figures(drawings: dict[str, Drawing], name: str) -> list[str]:
@@ -84,16 +58,6 @@ def _figures(drawings: dict[str, Drawing], name: str) -> list[str]:
     alt = " ".join(drawing.alt for drawing in drawings.values())
     links = ", ".join(f"[{caption.lower()}]({name}/{file_name(caption)})" for caption in drawings)
     return [f"![{alt}]({name}/overview.png)", f"By themselves: {links}."]
-
-
-def file_name(caption: str) -> str:
-    """Return the file of the figure with a caption.
-
-    Example:
-        >>> file_name("Learning curves")
-        'learning-curves.png'
-    """
-    return re.sub(r"[^\w.]+", "-", caption.lower()).strip("-") + ".png"
 
 
 def _samples(samples: Sequence[Sample], name: str) -> list[str]:
@@ -115,7 +79,7 @@ def _attention(pictures: Pictures, name: str) -> list[str]:
     parts = [
         "## What the models attend to",
         "Attention of the CLS token over the image: blue is least, red is most. Each map is rescaled to [0, 1] by "
-        "itself, so colours tell where a layer looks, not how much more than another.",
+        "itself, so colors tell where a layer looks, not how much more than another.",
     ]
     for size in pictures.attention_by_size():
         parts += [
@@ -138,14 +102,3 @@ def _pairs(comparison: dict[str, Any]) -> list[str]:
 def _seeds(comparison: dict[str, Any]) -> list[str]:
     tables = [table for table in (seed_table(comparison), run_table(comparison)) if table.rows]
     return [folded(table.title, "\n\n".join(markdown_table(table))) for table in tables]
-
-
-def folded(summary: str, body: str) -> str:
-    """Return text that is shown when it is asked for."""
-    return f"<details>\n<summary>{summary}</summary>\n\n{body}\n\n</details>"
-
-
-def fenced(language: str, text: str) -> str:
-    """Return a block of code, with a fence longer than any in it."""
-    fence = "`" * max([3, *(1 + len(ticks) for ticks in re.findall("`+", text))])
-    return f"{fence}{language}\n{text}\n{fence}"

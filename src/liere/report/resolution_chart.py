@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from liere.report.chart_marks import MARKERS, Point, dress, label_ends, plot_points, plot_rows, size_places
+from liere.report.chart_axes import percent_axis, percent_limits, size_places, style_axes
+from liere.report.chart_points import MARKERS, Point, plot_points, plot_rows
+from liere.report.comparison_queries import evaluation_at, has_several_seeds, spread_at
 from liere.report.drawing import MUTED
-from liere.report.encoding_labels import colours_of
-from liere.report.over_seeds import evaluation_at, has_several_seeds, spread_at
+from liere.report.encoding_style import colors_of
+from liere.report.line_labels import label_ends
 
-__all__ = ["percent_axis", "plot_resolution", "resolution_alt", "resolution_panel", "seeds_note"]
+__all__ = ["plot_resolution", "resolution_alt", "resolution_panel", "seeds_note"]
 
 DODGE = 0.45  # of the gap between two sizes: the room in which encodings stand side by side
 
@@ -19,24 +21,24 @@ DODGE = 0.45  # of the gap between two sizes: the room in which encodings stand 
 def resolution_panel(ax: Any, comparison: dict[str, Any]) -> None:
     """Draw accuracy against image size; where there is one size, one row per encoding instead."""
     tested = _tested(comparison)
-    colours = colours_of(comparison)
+    colors = colors_of(comparison)
     if len(tested) == 1:
         (size,) = tested
         rows = [row for row in comparison["encodings"] if evaluation_at(row, size)]
-        plot_rows(ax, {row["encoding"]: point_at(comparison, row, size) for row in rows}, colours)
-        ax.set_xlim(*_limits(ax.dataLim.x0))
-        dress(ax, f"Accuracy at {size} px{_trained_at(comparison, size)}, %", seeds_note(comparison), grid="x")
+        plot_rows(ax, {row["encoding"]: point_at(comparison, row, size) for row in rows}, colors)
+        ax.set_xlim(*percent_limits(ax.dataLim.x0))
+        style_axes(ax, f"Accuracy at {size} px{_trained_at(comparison, size)}, %", seeds_note(comparison), grid="x")
         return
     names = [row["encoding"] for row in comparison["encodings"] if row["evaluations"]]
     markers = {name: MARKERS[place % len(MARKERS)] for place, name in enumerate(names)}
-    ends, last = plot_resolution(ax, comparison, names, colours, markers)
+    ends, last = plot_resolution(ax, comparison, names, colors, markers)
     ax.set_xlabel(f"image size, px\n{seeds_note(comparison)}")
     percent_axis(ax, "Accuracy, %")
-    label_ends(ax, ends, colours, markers=markers, last=last)
+    label_ends(ax, ends, colors, markers=markers, last=last)
 
 
 def plot_resolution(
-    ax: Any, comparison: dict[str, Any], names: Sequence[str], colours: dict[str, str], markers: dict[str, str]
+    ax: Any, comparison: dict[str, Any], names: Sequence[str], colors: dict[str, str], markers: dict[str, str]
 ) -> tuple[dict[str, tuple[float, float]], float]:
     """Draw the encodings of a comparison against image size.
 
@@ -44,7 +46,7 @@ def plot_resolution(
         ax: Axes.
         comparison: What was found.
         names: All encodings that have a place beside the others, in order; those of other panels included.
-        colours: Colours by name.
+        colors: Colors by name.
         markers: Shapes by name.
 
     Returns:
@@ -65,7 +67,7 @@ def plot_resolution(
         aside = step * (place - (len(names) - 1) / 2)
         x = [places[size] + aside for size in tested]
         points = [point_at(comparison, rows[name], size) for size in tested]
-        plot_points(ax, x, points, colour=colours[name], marker=markers[name], joined=True)
+        plot_points(ax, x, points, color=colors[name], marker=markers[name], joined=True)
         ends[name] = (x[-1], points[-1].mean)
     labels = [f"{size}\n(training)" if size == train else str(size) for size in sizes]
     ax.set_xticks([*places.values()], labels)
@@ -104,16 +106,6 @@ def seeds_note(comparison: dict[str, Any]) -> str:
         return "(one seed; bars: 95 % interval over test examples)"
     seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
     return f"(dots: {seeds} seeds; bars: 95 % interval over seeds)"
-
-
-def percent_axis(ax: Any, title: str) -> None:
-    """Set percent on the y axis, from a multiple of 10 below the data to 100."""
-    ax.set_ylim(*_limits(ax.dataLim.y0))
-    dress(ax, title, ax.get_xlabel())
-
-
-def _limits(least: float) -> tuple[float, float]:
-    return max(0, 10 * (min(least, 99) // 10)) - 1, 101.5
 
 
 def _tested(comparison: dict[str, Any]) -> list[int]:

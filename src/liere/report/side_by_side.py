@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from liere.files.writing import write_atomically
-from liere.report.chart_marks import MARKERS, Drawing, add_legend, dress, figure_png
-from liere.report.drawing import INK, MUTED, sheet
-from liere.report.encoding_labels import colours_of, plain_label
+from liere.report.chart_axes import percent_axis, style_axes
+from liere.report.chart_points import MARKERS
+from liere.report.comparison_queries import has_several_seeds, spread_at
+from liere.report.drawing import INK, MUTED, Drawing, figure_png, sheet
+from liere.report.encoding_style import colors_of, plain_label
 from liere.report.inline_svg import inline_svg
-from liere.report.over_seeds import has_several_seeds, spread_at
-from liere.report.resolution_chart import percent_axis, plot_resolution, seeds_note
+from liere.report.line_labels import add_legend
+from liere.report.resolution_chart import plot_resolution, seeds_note
 
 __all__ = ["COUNTING_ARROWS", "Level", "draw_side_by_side", "write_side_by_side"]
 
@@ -42,7 +44,7 @@ def draw_side_by_side(comparisons: Mapping[str, dict[str, Any]], *, level: Level
     a comparison has one seed per encoding the bar is over test examples.
 
     Args:
-        comparisons: What was found, as `summarise` makes it and `report.json` holds it, by the title of its panel.
+        comparisons: What was found, as `summarize` makes it and `report.json` holds it, by the title of its panel.
         level: A line to compare with, such as `COUNTING_ARROWS`.
 
     Raises:
@@ -99,18 +101,18 @@ def _check(comparisons: Mapping[str, dict[str, Any]]) -> None:
 def _fill(figure: Any, axes: Any, comparisons: Mapping[str, dict[str, Any]], level: Level | None) -> None:
     parts = [row for comparison in comparisons.values() for row in comparison["encodings"] if row["evaluations"]]
     names = list(dict.fromkeys(row["encoding"] for row in parts))
-    colours = colours_of({"encodings": parts, "runs": []})
+    colors = colors_of({"encodings": parts, "runs": []})
     markers = {name: MARKERS[place % len(MARKERS)] for place, name in enumerate(names)}
     figure.get_layout_engine().set(wspace=0.05)
     for ax, comparison in zip(axes, comparisons.values(), strict=True):
-        plot_resolution(ax, comparison, names, colours, markers)
+        plot_resolution(ax, comparison, names, colors, markers)
         if level:
             ax.axhline(100 * level.accuracy, color=MUTED, lw=1.1, ls=(0, (5, 3)), zorder=1.5)
     low = min(ax.dataLim.y0 for ax in axes)
     for ax, (title, comparison) in zip(axes, comparisons.items(), strict=True):
         ax.dataLim.y0 = low
         percent_axis(ax, title)
-        dress(ax, title, f"image size, px\n{seeds_note(comparison)}")
+        style_axes(ax, title, f"image size, px\n{seeds_note(comparison)}")
         ax.set_title(title, loc="left", fontsize=11, color=INK, pad=10)
     axes[0].set_ylabel("accuracy, %", fontsize=9.5)
     if level:
@@ -118,7 +120,7 @@ def _fill(figure: Any, axes: Any, comparisons: Mapping[str, dict[str, Any]], lev
         offset = {"xytext": (0, 4), "textcoords": "offset points", "ha": "right", "va": "bottom"}
         halo = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.8}
         axes[-1].annotate(level.label, **where, **offset, fontsize=8.5, color=MUTED, bbox=halo)
-    add_legend(figure, names, colours, markers, loc="outside lower center", ncols=min(len(names), 6))
+    add_legend(figure, names, colors, markers, loc="outside lower center", ncols=min(len(names), 6))
 
 
 def _alt(comparisons: Mapping[str, dict[str, Any]], level: Level | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["Cell", "Column", "Table", "p_value", "percent"]
+__all__ = ["NOTHING", "Cell", "Column", "Table", "p_value", "percent"]
 
 
 class Cell(NamedTuple):
@@ -27,12 +27,16 @@ class Cell(NamedTuple):
         return f"{self.value} ({self.detail})" if self.detail else self.value
 
 
+NOTHING = Cell("–")
+"""What was not measured."""
+
+
 class Column(NamedTuple):
     """The head of a column.
 
     Attributes:
         name: What it holds.
-        group: What it and its neighbours have in common.
+        group: What it and its neighbors have in common.
         numeric: Whether it holds numbers, which stand to the right.
     """
 

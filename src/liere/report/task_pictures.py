@@ -9,10 +9,10 @@ import torch
 from liere.data.normalization import to_float
 from liere.errors import visible
 from liere.evaluation.attention_maps import cls_attention, overlay_png
-from liere.evaluation.summary import encoding_names
 from liere.files.reading import shorten
-from liere.report import AttentionRow, Pictures, Sample
+from liere.report.picture_data import AttentionRow, Pictures, Sample
 from liere.report.pixels import flat_picture, png
+from liere.runs.encoding_names import encoding_names
 from liere.runs.model import load_model
 from liere.runs.run import Run
 

@@ -9,16 +9,21 @@ from liere.comparison.plan import parse_encoding
 from liere.errors import suggest
 from liere.reproduce.experiment import Experiment
 from liere.reproduce.outcome import Outcome
+from liere.reproduce.tables.attention import build_attention
 from liere.reproduce.tables.block import build_block
 from liere.reproduce.tables.compute import build_compute
 from liere.reproduce.tables.flops import build_flops
-from liere.reproduce.tables.init import build_init
-from liere.reproduce.tables.main import build_loss, build_main, build_significance
+from liere.reproduce.tables.fraction import build_fraction
+from liere.reproduce.tables.initialization import build_init
+from liere.reproduce.tables.loss import build_loss
+from liere.reproduce.tables.main import build_main
+from liere.reproduce.tables.pooling import build_pooling
 from liere.reproduce.tables.resolution import build_resolution
 from liere.reproduce.tables.sharing import build_sharing
 from liere.reproduce.tables.shuffling import build_shuffling
-from liere.reproduce.tables.spatial import build_attention, build_spatial
-from liere.reproduce.tables.variants import build_fraction, build_pooling, build_size
+from liere.reproduce.tables.significance import build_significance
+from liere.reproduce.tables.size import build_size
+from liere.reproduce.tables.spatial import build_spatial
 
 __all__ = ["CATALOGUE", "Entry", "find_entry"]
 

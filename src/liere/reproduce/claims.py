@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from liere.evaluation.paired_tests import paired_z_test
 from liere.evaluation.seeds import SIGNIFICANT, SeedComparison, compare_seeds
-from liere.evaluation.statistics import paired_z_test
 from liere.report.table_cells import p_value
 from liere.reproduce.outcome import Claim, Verdict
 from liere.reproduce.results import Found, pair

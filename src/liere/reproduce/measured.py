@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from liere.evaluation.intervals import Interval
 from liere.evaluation.seeds import SeedSpread, seed_spread
-from liere.evaluation.statistics import Interval
-from liere.report.chart_marks import Point
+from liere.report.chart_points import Point
 
 __all__ = ["Measured"]
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from liere.report.charts import Drawing
-from liere.report.table_cells import Cell, Table
+from liere.report.drawing import Drawing
+from liere.report.table_cells import NOTHING, Cell, Table
 from liere.reproduce.measured import Measured
 from liere.reproduce.paper_numbers import Printed
 
-__all__ = ["NOTHING", "Claim", "Outcome", "Verdict", "number", "printed"]
+__all__ = ["Claim", "Outcome", "Verdict", "number", "printed"]
 
 Verdict = Literal["holds", "does not hold", "is not decided"]
-NOTHING = Cell("–")
 
 
 class Claim(NamedTuple):
@@ -59,7 +58,7 @@ def number(found: Measured | None, *, digits: int = 1, scale: float = 100, stron
     It is in percent by default.
 
     Example:
-        >>> from liere.evaluation.statistics import Interval
+        >>> from liere.evaluation.intervals import Interval
         >>> number(Measured(Interval(0.5, 0.45, 0.55, "Jeffreys"), [0.5])).text
         '50.0 (45.0-55.0)'
         >>> number(Measured(Interval(0.5, 0.45, 0.55, "bootstrap"), [0.3, 0.7])).text

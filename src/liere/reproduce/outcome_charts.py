@@ -7,21 +7,12 @@ from itertools import cycle
 from typing import Any
 
 from liere.comparison.plan import parse_encoding
-from liere.report.chart_marks import (
-    CELL,
-    MARKERS,
-    Drawing,
-    add_legend,
-    count_axis,
-    dress,
-    figure_png,
-    label_ends,
-    plot_points,
-    plot_rows,
-)
-from liere.report.drawing import COLOURS, sheet
-from liere.report.encoding_labels import SPARE_COLOURS
+from liere.report.chart_axes import count_axis, style_axes
+from liere.report.chart_points import MARKERS, plot_points, plot_rows
+from liere.report.drawing import CELL, Drawing, figure_png, sheet
+from liere.report.encoding_style import COLORS, SPARE_COLORS
 from liere.report.inline_svg import inline_svg
+from liere.report.line_labels import add_legend, label_ends
 from liere.reproduce.measured import Measured
 from liere.reproduce.row_labels import label
 
@@ -52,12 +43,12 @@ def draw_columns(
     }
     measured = {name: found for name, found in measured.items() if found}
     counts = {len(found.by_seed) for row in measured.values() for found in row.values()}
-    colours = encoding_colours(encodings)
+    colors = encoding_colors(encodings)
     markers = {name: MARKERS[place % len(MARKERS)] for place, name in enumerate(measured)}
     below = _note(counts)
 
     def rows(ax: Any) -> None:
-        plot_rows(ax, {name: next(iter(found.values())).point() for name, found in measured.items()}, colours)
+        plot_rows(ax, {name: next(iter(found.values())).point() for name, found in measured.items()}, colors)
 
     def plot(ax: Any) -> None:
         step = 0.5 / max(len(measured), 1)
@@ -65,13 +56,13 @@ def draw_columns(
         for place, (name, found) in enumerate(measured.items()):
             x = [at + step * (place - (len(measured) - 1) / 2) for at in found]
             points = [one.point() for one in found.values()]
-            plot_points(ax, x, points, colour=colours[name], marker=markers[name], joined=ordered)
+            plot_points(ax, x, points, color=colors[name], marker=markers[name], joined=ordered)
             ends[name] = (x[-1], points[-1].mean)
         ax.set_xticks(range(len(columns)), [column.replace(", ", ",\n") for column in columns])
         if ordered and len(measured) > 1:
-            label_ends(ax, ends, colours, markers=markers, last=len(columns) - 1.5)
+            label_ends(ax, ends, colors, markers=markers, last=len(columns) - 1.5)
         elif not ordered:
-            add_legend(ax, [*measured], colours, markers, loc="center left", bbox_to_anchor=(1.01, 0.5))
+            add_legend(ax, [*measured], colors, markers, loc="center left", bbox_to_anchor=(1.01, 0.5))
 
     alt = f"{title.removesuffix(', %')}, in percent, by encoding. {below.strip('()').capitalize()}."
     if len(columns) == 1:
@@ -90,30 +81,30 @@ def _note(counts: set[int]) -> str:
 
 def draw_curves(title: str, below: str, curves: Mapping[str, Sequence[tuple[float, float]]]) -> Drawing:
     """Draw lines of numbers against numbers, one line per encoding."""
-    colours = encoding_colours(list(curves))
+    colors = encoding_colors(list(curves))
 
     def plot(ax: Any) -> None:
         ends = {}
         for encoding, points in curves.items():
             x, y = zip(*points, strict=True)
             name = line_name(encoding)
-            ax.plot(x, y, color=colours[name], lw=1.4, marker="o" if len(x) == 1 else "", ms=4)
+            ax.plot(x, y, color=colors[name], lw=1.4, marker="o" if len(x) == 1 else "", ms=4)
             ends[name] = points[-1]
         count_axis(ax)
-        label_ends(ax, ends, colours)
+        label_ends(ax, ends, colors)
 
     return _draw(title, below, plot, f"{title} against {below}, one line per encoding.")
 
 
-def encoding_colours(encodings: Sequence[str]) -> dict[str, str]:
-    """Return a colour for each encoding, by the name of its line."""
-    spare, taken = cycle(SPARE_COLOURS), set[str]()
-    colours = {}
+def encoding_colors(encodings: Sequence[str]) -> dict[str, str]:
+    """Return a color for each encoding, by the name of its line."""
+    spare, taken = cycle(SPARE_COLORS), set[str]()
+    colors = {}
     for encoding in encodings:
-        own = COLOURS.get(parse_encoding(encoding)[0])
-        colours[line_name(encoding)] = colour = own if own and own not in taken else next(spare)
-        taken.add(colour)
-    return colours
+        own = COLORS.get(parse_encoding(encoding)[0])
+        colors[line_name(encoding)] = color = own if own and own not in taken else next(spare)
+        taken.add(color)
+    return colors
 
 
 def line_name(encoding: str) -> str:
@@ -130,5 +121,5 @@ def _draw(title: str, below: str, plot: Callable[[Any], None], alt: str, *, grid
     with sheet(1, 1, cell=CELL) as (figure, axes):
         ax = axes[0, 0]
         plot(ax)
-        dress(ax, title, below, grid=grid)
+        style_axes(ax, title, below, grid=grid)
         return Drawing(figure_png(figure), inline_svg(figure, title.split(",")[0].replace(" ", "-"), alt), alt)

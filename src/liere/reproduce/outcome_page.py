@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from liere.files.writing import write_atomically
-from liere.report.html_page import page_template
-from liere.report.markdown_page import escape, fenced, file_name, folded, markdown_table
+from liere.report.markdown_parts import escape, fenced, file_name, folded, markdown_table
+from liere.report.page_template import page_template
 from liere.reproduce.catalog import Entry
 from liere.reproduce.outcome import Outcome
 from liere.reproduce.results import Results
@@ -55,7 +55,7 @@ def write_outcome(
     write_atomically(folder / f"{entry.name}.json", json.dumps(_finite(numbers), indent=1, allow_nan=False) + "\n")
     write_atomically(folder / f"{entry.name}.md", _markdown(entry, outcome, facts, runs))
     page = page_template("reproduction.html.j2").render(
-        outcome=outcome, facts_=facts, runs=runs, name=entry.name, colours={}
+        outcome=outcome, facts_=facts, runs=runs, name=entry.name, colors={}
     )
     write_atomically(folder / f"{entry.name}.html", page)
     return folder / f"{entry.name}.html"

@@ -15,7 +15,7 @@ def add_printed_numbers(comparison: dict[str, Any], configs: Sequence[RunConfig]
     """Fill in what the paper prints for the spatial task, where the runs are of that task.
 
     Args:
-        comparison: What `summarise` returned; its rows get their `paper` and `paper_label`.
+        comparison: What `summarize` returned; its rows get their `paper` and `paper_label`.
         configs: Configurations of the runs.
     """
     if not all(config.data.name == "spatial" and config.data.distance == 1 for config in configs):

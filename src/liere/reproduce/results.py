@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from liere.evaluation.intervals import accuracy_interval, mean_interval
 from liere.evaluation.predictions import Predictions, common_examples, read_predictions
-from liere.evaluation.statistics import accuracy_interval, mean_interval
 from liere.reproduce.experiment import Experiment
 from liere.reproduce.measured import Measured
 from liere.reproduce.wanted_runs import Key

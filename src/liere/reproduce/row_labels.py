@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from liere.comparison.plan import parse_encoding
-from liere.report.encoding_labels import plain_label
+from liere.report.encoding_style import plain_label
 
 __all__ = ["label", "paper_row"]
 

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from liere.generators import write_positions
-from liere.rotations.kernels import position_norms
 from liere.rotations.operators import exp_skew_operator, positions_operator
 from liere.rotations.plain import exp_plainly
 from liere.rotations.polynomial import POLYNOMIALS, PRODUCTS
-from liere.rotations.scaling import check_norms, level, skew_norm
+from liere.rotations.position_kernels import position_norms
+from liere.rotations.squarings import check_norms, level, skew_norm
 from liere.shapes import Float, Real
 from liere.tracing import kernels_may_run, values_are_visible, without_autocast
 

@@ -9,10 +9,10 @@ from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
 from liere.rotations import operators  # noqa: F401  (defines them)
-from liere.rotations.kernels import make_plan, position_norms
 from liere.rotations.polynomial import POLYNOMIALS, PRODUCTS
+from liere.rotations.position_kernels import make_plan, position_norms
 from liere.rotations.rays import Rays, find_rays
-from liere.rotations.scaling import levels, skew_norm
+from liere.rotations.squarings import levels, skew_norm
 
 __all__: list[str] = []
 

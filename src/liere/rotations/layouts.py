@@ -2,7 +2,7 @@
 
 Libraries multiply batches of large matrices well and batches of tiny ones badly: for each 8x8 product they spend more
 time on the call than on the numbers. With the batch as the innermost axis a product is `b` elementwise operations over
-the whole batch, which vectorise whatever the size of the matrices.
+the whole batch, which vectorize whatever the size of the matrices.
 """
 
 from __future__ import annotations

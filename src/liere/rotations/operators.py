@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from liere.generators import write_positions
-from liere.rotations import apply_kernels, kernels
+from liere.rotations import apply_kernels, exp_kernels, position_kernels
 from liere.rotations.plain import exp_plainly, rotate_plainly
 from liere.rotations.rays import Rays, find_rays
 
@@ -19,12 +19,12 @@ __all__ = ["exp_skew_operator", "positions_operator", "rotate_operator", "rotate
 @torch.library.custom_op("liere::exp_skew", mutates_args=(), schema="(Tensor X) -> Tensor")
 def exp_skew_operator(X: Tensor) -> Tensor:
     """Return the exponentials of skew matrices `[n, b, b]`."""
-    return kernels.exp_forward(X)
+    return exp_kernels.exp_forward(X)
 
 
 @torch.library.custom_op("liere::exp_skew_backward", mutates_args=(), schema="(Tensor X, Tensor grad) -> Tensor")
 def _exp_skew_backward(X: Tensor, grad: Tensor) -> Tensor:
-    return kernels.exp_backward(X, grad)
+    return exp_kernels.exp_backward(X, grad)
 
 
 @exp_skew_operator.register_fake
@@ -60,7 +60,7 @@ def positions_operator(positions: Tensor, generators: Tensor, norms: Tensor | No
 
     The generators are `[ndim, matrices, b, b]`, in the type of the positions. Norms, if known, are in host memory.
     """
-    return kernels.positions_forward(positions, generators, *_plan(positions, generators, norms))
+    return position_kernels.positions_forward(positions, generators, *_plan(positions, generators, norms))
 
 
 @torch.library.custom_op(
@@ -71,7 +71,9 @@ def positions_operator(positions: Tensor, generators: Tensor, norms: Tensor | No
 def _positions_backward(
     grad: Tensor, positions: Tensor, generators: Tensor, rotations: Tensor, norms: Tensor | None
 ) -> Tensor:
-    return kernels.positions_backward(grad, positions, generators, rotations, *_plan(positions, generators, norms))
+    return position_kernels.positions_backward(
+        grad, positions, generators, rotations, *_plan(positions, generators, norms)
+    )
 
 
 @positions_operator.register_fake
@@ -104,7 +106,7 @@ positions_operator.register_autograd(_positions_gradient, setup_context=_positio
 
 def _plan(positions: Tensor, generators: Tensor, norms: Tensor | None) -> tuple[Tensor, Rays | None]:
     if norms is None:
-        norms = kernels.position_norms(positions, generators[None])[0]
+        norms = position_kernels.position_norms(positions, generators[None])[0]
     # Looking for rays on another device would wait for it.
     return norms, find_rays(positions) if positions.device.type == "cpu" else None
 
@@ -165,7 +167,7 @@ def _define_rotation(name: str, forward: Callable[..., Any], backward: Callable[
 
 
 def _dense_pairs(x: Tensor) -> Tensor:
-    """Return `x` so that the elements of a row are neighbours, and rows begin at even places."""
+    """Return `x` so that the elements of a row are neighbors, and rows begin at even places."""
     even = x.storage_offset() % 2 == 0 and all(stride % 2 == 0 for stride in x.stride()[:-1])
     return x if x.stride(-1) == 1 and even else x.clone(memory_format=torch.contiguous_format)
 

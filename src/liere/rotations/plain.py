@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from liere.rotations.polynomial import POLYNOMIALS, evaluate_plainly
-from liere.rotations.scaling import levels, max_level, skew_norm, small_squarings
+from liere.rotations.squarings import levels, max_level, skew_norm, small_squarings
 from liere.tracing import values_are_visible, without_autocast
 
 __all__ = ["exp_plainly", "rotate_plainly"]

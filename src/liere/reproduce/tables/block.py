@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from liere.comparison.plan import parse_encoding
-from liere.report.chart_marks import Drawing
+from liere.report.drawing import Drawing
 from liere.report.table_cells import Cell, Column, Table
 from liere.reproduce.claims import is_best
 from liere.reproduce.measured import Measured
@@ -13,7 +13,7 @@ from liere.reproduce.outcome import Outcome, number, printed
 from liere.reproduce.outcome_charts import draw_columns
 from liere.reproduce.paper_numbers import BLOCK
 from liere.reproduce.results import Results
-from liere.reproduce.tables.grid import interval_note
+from liere.reproduce.tables.paper_layout import interval_note
 from liere.reproduce.wanted_runs import Key
 
 __all__ = ["build_block"]

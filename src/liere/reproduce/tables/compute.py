@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from liere.comparison.plan import parse_encoding
-from liere.evaluation.compute_saving import Curve, compute_savings, mean_curve
+from liere.evaluation.compute_saving import ComputeSaving, Curve, compute_savings, mean_curve
 from liere.evaluation.seeds import compare_seeds
-from liere.report.table_cells import Cell, Column, Table
+from liere.report.table_cells import NOTHING, Cell, Column, Table
 from liere.reproduce.claims import judge
-from liere.reproduce.outcome import NOTHING, Claim, Outcome
+from liere.reproduce.outcome import Claim, Outcome
 from liere.reproduce.outcome_charts import draw_curves
 from liere.reproduce.paper_numbers import COMPUTE_RATIO
 from liere.reproduce.results import Results
@@ -38,31 +38,9 @@ def build_compute(results: Results) -> Outcome:
     tables, claims, numbers = [], [], {}
     for baseline in baselines:
         savings = compute_savings(curves, cost, baseline)
-        rows, whole = [], dict[str, float | None]()
         budget = max(point["examples"] for point in mean_curve(curves[baseline])) * cost[baseline]
-        for name, saving in savings.items():
-            reached = saving.examples is not None
-            whole[name] = budget / saving.operations if saving.operations else None
-            rows.append(
-                [
-                    Cell(label(name)),
-                    Cell(f"{saving.examples:,.0f}") if reached else Cell("not reached"),
-                    Cell(f"{saving.fewer_examples:.2f}") if reached else NOTHING,
-                    Cell(f"{saving.fewer_operations:.2f}") if reached else NOTHING,
-                    Cell(f"{whole[name]:.2f}") if reached else NOTHING,
-                    Cell(f"{COMPUTE_RATIO}") if name == "liere8" and paper_row(baseline, encodings) else NOTHING,
-                ]
-            )
-        target = next(iter(savings.values())).target
-        columns = [
-            Column("encoding", numeric=False),
-            Column("examples to reach it"),
-            Column("times fewer examples"),
-            Column("times less compute"),
-            Column("times less than its whole training"),
-            Column("paper"),
-        ]
-        tables.append(Table(f"{data}: {100 * target:.1f} %, the end of {label(baseline)}", columns, rows))
+        whole = {name: budget / one.operations if one.operations else None for name, one in savings.items()}
+        tables.append(_table(data, baseline, savings, whole, with_paper=paper_row(baseline, encodings) is not None))
         numbers[baseline] = {
             name: vars(saving) | {"fewer_than_whole_training": whole[name]} for name, saving in savings.items()
         }
@@ -83,6 +61,40 @@ def build_compute(results: Results) -> Outcome:
         "Schedules were made for the whole run: a run that is to end earlier would decay its rate earlier.",
     ]
     return Outcome(tables, claims, figure, numbers, notes)
+
+
+def _table(
+    data: str,
+    baseline: str,
+    savings: Mapping[str, ComputeSaving],
+    whole: Mapping[str, float | None],
+    *,
+    with_paper: bool,
+) -> Table:
+    """Return one row per encoding: what it needs to get where the baseline ends, and how much less that is."""
+    rows = []
+    for name, saving in savings.items():
+        reached = saving.examples is not None
+        rows.append(
+            [
+                Cell(label(name)),
+                Cell(f"{saving.examples:,.0f}") if reached else Cell("not reached"),
+                Cell(f"{saving.fewer_examples:.2f}") if reached else NOTHING,
+                Cell(f"{saving.fewer_operations:.2f}") if reached else NOTHING,
+                Cell(f"{whole[name]:.2f}") if reached else NOTHING,
+                Cell(f"{COMPUTE_RATIO}") if name == "liere8" and with_paper else NOTHING,
+            ]
+        )
+    columns = [
+        Column("encoding", numeric=False),
+        Column("examples to reach it"),
+        Column("times fewer examples"),
+        Column("times less compute"),
+        Column("times less than its whole training"),
+        Column("paper"),
+    ]
+    target = next(iter(savings.values())).target
+    return Table(f"{data}: {100 * target:.1f} %, the end of {label(baseline)}", columns, rows)
 
 
 def _shares(by_seed: Mapping[str, Mapping[int, Curve]], cost: Mapping[str, float], baseline: str) -> dict[int, float]:

@@ -12,7 +12,7 @@ from liere.reproduce.outcome_charts import draw_columns
 from liere.reproduce.paper_numbers import P_VALUES
 from liere.reproduce.results import Found, Results
 from liere.reproduce.row_labels import label
-from liere.reproduce.tables.grid import grid_numbers, grid_table, interval_note
+from liere.reproduce.tables.paper_layout import grid_numbers, grid_table, interval_note
 from liere.reproduce.wanted_runs import Key
 from liere.runs.conditions import Condition
 

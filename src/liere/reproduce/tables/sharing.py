@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from liere.report.table_cells import Cell, Column, Table
+from liere.report.table_cells import NOTHING, Cell, Column, Table
 from liere.reproduce.claims import compare
-from liere.reproduce.outcome import NOTHING, Outcome, number, printed
+from liere.reproduce.outcome import Outcome, number, printed
 from liere.reproduce.paper_numbers import SHARING, SHARING_NOTE, Printed
 from liere.reproduce.results import Results
 from liere.reproduce.row_labels import label
-from liere.reproduce.tables.grid import interval_note
+from liere.reproduce.tables.paper_layout import interval_note
 from liere.reproduce.wanted_runs import Key
 from liere.runs.cost import forward_operations, scaled
 

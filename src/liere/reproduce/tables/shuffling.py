@@ -7,16 +7,16 @@ from typing import Any
 
 from liere.evaluation.drops import drop_difference, relative_drop
 from liere.evaluation.seeds import compare_seeds
-from liere.report.chart_marks import Drawing
-from liere.report.table_cells import Cell, Column, Table
+from liere.report.drawing import Drawing
+from liere.report.table_cells import NOTHING, Cell, Column, Table
 from liere.reproduce.claims import judge
 from liere.reproduce.measured import Measured
-from liere.reproduce.outcome import NOTHING, Claim, Outcome, number, printed
+from liere.reproduce.outcome import Claim, Outcome, number, printed
 from liere.reproduce.outcome_charts import draw_columns
 from liere.reproduce.paper_numbers import SHUFFLING
 from liere.reproduce.results import Found, Results, pair
 from liere.reproduce.row_labels import label, paper_row
-from liere.reproduce.tables.grid import interval_note
+from liere.reproduce.tables.paper_layout import interval_note
 from liere.reproduce.wanted_runs import Key
 from liere.runs.conditions import Condition
 

@@ -1,22 +1,19 @@
-"""The spatial reasoning task, and where its models look."""
+"""The spatial reasoning task."""
 
 from __future__ import annotations
 
-from liere.report.chart_marks import Drawing
-from liere.report.charts import draw_attention
-from liere.report.picture_data import AttentionRow
 from liere.reproduce.claims import compare
 from liere.reproduce.measured import Measured
-from liere.reproduce.outcome import Claim, Outcome
+from liere.reproduce.outcome import Outcome
 from liere.reproduce.outcome_charts import draw_columns
 from liere.reproduce.paper_numbers import SPATIAL, SPATIAL_2M, SPATIAL_NOTE, Printed
 from liere.reproduce.results import Found, Results
 from liere.reproduce.row_labels import label
-from liere.reproduce.tables.grid import grid_numbers, grid_table, interval_note
+from liere.reproduce.tables.paper_layout import grid_numbers, grid_table, interval_note
 from liere.reproduce.wanted_runs import Key
 from liere.runs.conditions import Condition
 
-__all__ = ["build_attention", "build_spatial"]
+__all__ = ["build_spatial"]
 
 
 def build_spatial(results: Results) -> Outcome:
@@ -56,24 +53,3 @@ def build_spatial(results: Results) -> Outcome:
             )
     figure = {"Accuracy": draw_columns("Accuracy by image size, %", encodings, columns, ours)}
     return Outcome([table], claims, figure, {"accuracy": grid_numbers(encodings, columns, ours)}, notes)
-
-
-def build_attention(results: Results) -> Outcome:
-    """Figures of the CLS token's attention, one row per encoding and one column per layer."""
-    from liere.report.task_pictures import attention_of
-
-    (data,) = results.data
-    sizes = [test.size for test in results.experiment.data[data].tests if test.size is not None]
-    figures = {}
-    for size in dict.fromkeys([sizes[0], sizes[-1]]):
-        rows = [
-            AttentionRow(label(key.encoding), size, attention_of(runs[0], size))
-            for key, runs in results.runs.items()
-            if not key.variant
-        ]
-        alt = f"Attention of the CLS token at {size} px, one row per encoding, one column per layer."
-        figures[f"Attention at {size} px"] = Drawing(draw_attention(rows), "", alt)
-    text = "RoPE-Mixed and LieRE learn to look at the Y, absolute and VisionLLaMA less"
-    claim = Claim(text, "is not decided", "to be seen, not measured: look at the figures")
-    notes = ["Each map is rescaled to [0, 1] by itself: blue is least, red is most. Attention is averaged over heads."]
-    return Outcome([], [claim], figures, {}, notes)

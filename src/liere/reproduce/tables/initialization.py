@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from liere.evaluation.paired_tests import PairedZ, paired_z_test
 from liere.evaluation.seeds import compare_seeds
-from liere.evaluation.statistics import PairedZ, paired_z_test
-from liere.report.table_cells import Cell, Column, Table
+from liere.report.table_cells import NOTHING, Cell, Column, Table
 from liere.reproduce.claims import judge
-from liere.reproduce.outcome import NOTHING, Claim, Outcome, number
+from liere.reproduce.outcome import Claim, Outcome, number
 from liere.reproduce.paper_numbers import INIT
 from liere.reproduce.results import Found, Results, pair
 from liere.reproduce.row_labels import label
-from liere.reproduce.tables.grid import interval_note
+from liere.reproduce.tables.paper_layout import interval_note
 from liere.reproduce.wanted_runs import Key
 
 __all__ = ["build_init"]
@@ -20,7 +20,7 @@ METRICS = ("Z-statistic", "P-value", "Difference between means", "95 % confidenc
 
 
 def build_init(results: Results) -> Outcome:
-    """Table of initialisations: [0, 1) against [0, 2 pi), as the paper prints it."""
+    """Table of initializations: [0, 1) against [0, 2 pi), as the paper prints it."""
     (data,) = results.data
     encodings = results.experiment.encodings
     columns = [Column("metric", numeric=False)]

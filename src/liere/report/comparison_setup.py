@@ -1,14 +1,14 @@
-"""The circumstances of a comparison, in a few words each."""
+"""The setup of a comparison, in a few words each: what was compared, on what, and with which machine."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["circumstances", "machine_facts"]
+__all__ = ["comparison_setup", "machine_and_versions"]
 
 
-def circumstances(comparison: dict[str, Any]) -> dict[str, str]:
+def comparison_setup(comparison: dict[str, Any]) -> dict[str, str]:
     """Return what was compared, and on what."""
     rows = comparison["encodings"]
     facts = {
@@ -22,7 +22,7 @@ def circumstances(comparison: dict[str, Any]) -> dict[str, str]:
     return {name: value for name, value in facts.items() if value}
 
 
-def machine_facts(comparison: dict[str, Any]) -> dict[str, str]:
+def machine_and_versions(comparison: dict[str, Any]) -> dict[str, str]:
     """Return the machine and the versions of the software; what is not known is left out."""
     facts = {name.replace("_gb", ", GB"): value for name, value in comparison["machine"].items()}
     return {name: str(value) for name, value in (facts | comparison["versions"]).items() if value is not None}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from liere.data.counter_random import random_words
-from liere.evaluation.shuffling import shuffle_frames, shuffle_patches
+from liere.evaluation.shuffled_data import shuffle_frames, shuffle_patches
 
 # Of the chi-square distribution with 23 and 5 degrees of freedom: above in one of 10,000 cases.
 CHI_SQUARE_23, CHI_SQUARE_5 = 53.0, 25.7

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-__all__ = ["outline"]
+__all__ = ["yaml_text"]
 
 
-def outline(value: dict[str, Any], indent: int = 0) -> str:
+def yaml_text(value: dict[str, Any], indent: int = 0) -> str:
     """Return a line a value, deeper ones to the right of the name they belong to.
 
     Example:
-        >>> print(outline({"model": {"depth": 4, "sizes": [108, 168]}, "seed": None}))
+        >>> print(yaml_text({"model": {"depth": 4, "sizes": [108, 168]}, "seed": None}))
         model:
           depth: 4
           sizes: [108, 168]
@@ -22,7 +22,7 @@ def outline(value: dict[str, Any], indent: int = 0) -> str:
     for name, part in value.items():
         head = " " * indent + f"{name}:"
         if isinstance(part, dict) and part:
-            lines += [head, outline(part, indent + 2)]
+            lines += [head, yaml_text(part, indent + 2)]
         else:
             lines.append(f"{head} {_inline(part)}")
     return "\n".join(lines)

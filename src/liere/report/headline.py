@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from liere.evaluation.seeds import SIGNIFICANT, SeedComparison
-from liere.report.encoding_labels import plain_label
-from liere.report.over_seeds import (
+from liere.report.comparison_queries import (
     compare_at,
     evaluation_at,
     has_several_seeds,
@@ -16,12 +15,13 @@ from liere.report.over_seeds import (
     seed_values,
     spread_at,
 )
+from liere.report.encoding_style import plain_label
 from liere.report.table_cells import p_value, percent
 
-__all__ = ["finding"]
+__all__ = ["headline"]
 
 
-def finding(comparison: dict[str, Any]) -> str:
+def headline(comparison: dict[str, Any]) -> str:
     """Return who learned the task at the training size, who keeps it at the largest, and who is best there.
 
     Seeds come first. With one seed per encoding it is said that trained models are compared, not encodings. With

@@ -1,0 +1,58 @@
+"""Parts of a Markdown page: escaped text, tables, blocks of code, text to unfold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from liere.report.table_cells import Cell, Table
+
+__all__ = ["escape", "fenced", "file_name", "folded", "markdown_table"]
+
+
+def escape(text: str) -> str:
+    """Return text that Markdown shows as it is.
+
+    Example:
+        >>> print(escape("a|b <c> *d*"))
+        a\\|b \\<c\\> \\*d\\*
+    """
+    return re.sub(r"([\\`*\[\]<>|#&~$]|(?<!\w)_|_(?!\w))", r"\\\1", " ".join(text.split()))
+
+
+def markdown_table(table: Table) -> list[str]:
+    """Return a table and its notes, in parts to be set apart; nothing of a table without rows."""
+
+    def line(cells: Sequence[str]) -> str:
+        return f"| {' | '.join(cells)} |"
+
+    def show(cell: Cell) -> str:
+        return f"**{escape(cell.text)}**" if cell.strong else escape(cell.text)
+
+    if not table.rows:
+        return []
+    rule = [("---:" if column.numeric else "---") for column in table.columns]
+    lines = [line([escape(text) for text in table.header]), line(rule)]
+    lines += [line([show(cell) for cell in row]) for row in table.rows]
+    return ["\n".join(lines), *map(escape, table.notes)]
+
+
+def file_name(caption: str) -> str:
+    """Return the file of the figure with a caption.
+
+    Example:
+        >>> file_name("Learning curves")
+        'learning-curves.png'
+    """
+    return re.sub(r"[^\w.]+", "-", caption.lower()).strip("-") + ".png"
+
+
+def folded(summary: str, body: str) -> str:
+    """Return text that is shown when it is asked for."""
+    return f"<details>\n<summary>{summary}</summary>\n\n{body}\n\n</details>"
+
+
+def fenced(language: str, text: str) -> str:
+    """Return a block of code, with a fence longer than any in it."""
+    fence = "`" * max([3, *(1 + len(ticks) for ticks in re.findall("`+", text))])
+    return f"{fence}{language}\n{text}\n{fence}"

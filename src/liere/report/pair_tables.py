@@ -1,0 +1,66 @@
+"""Tables of every two encodings: their difference, and what it rests on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from liere.evaluation.seeds import SIGNIFICANT
+from liere.report.comparison_queries import compare_at, has_several_seeds, is_decided
+from liere.report.encoding_style import plain_label
+from liere.report.table_cells import NOTHING, Cell, Column, Table, p_value
+
+__all__ = ["bold_note", "pair_tables"]
+
+
+def pair_tables(comparison: dict[str, Any]) -> dict[int, Table]:
+    """Return one table per size, largest first: the difference of two encodings, and what it rests on.
+
+    With several seeds that is the seeds first, then the test examples; with one seed, the test examples alone.
+    """
+    columns = [
+        Column("first", numeric=False),
+        Column("second", numeric=False),
+        Column("difference, points"),
+        *([Column("seeds ahead"), Column("p, seeds")] if has_several_seeds(comparison) else []),
+        Column("p, test examples"),
+    ]
+    pairs = comparison["pairs"]
+    return {
+        size: Table(
+            f"Pairs at {size} px",
+            columns,
+            [_pair(comparison, pair) for pair in pairs if pair["size"] == size],
+            heads=2,
+        )
+        for size in sorted({pair["size"] for pair in pairs}, reverse=True)
+    }
+
+
+def bold_note(comparison: dict[str, Any]) -> str:
+    """Say what is bold in the tables of pairs: with one seed, nothing is."""
+    if not has_several_seeds(comparison):
+        return ""
+    return f"Bold: ahead or behind in every seed, with p < {SIGNIFICANT:g} over seeds and over test examples."
+
+
+def _pair(comparison: dict[str, Any], pair: dict[str, Any]) -> list[Cell]:
+    cells = [Cell(plain_label(pair["first"])), Cell(plain_label(pair["second"]))]
+    examples = Cell(p_value(pair["p"]))
+    if not has_several_seeds(comparison):
+        return [*cells, _difference(pair["difference"], pair["low"], pair["high"]), examples]
+    found = compare_at(comparison, pair["size"], pair["first"], pair["second"])
+    if found is None:
+        return [*cells, Cell(f"{100 * pair['difference']:+z.1f}"), NOTHING, Cell("too few seeds"), examples]
+    return [
+        *cells,
+        _difference(found.difference, found.low, found.high),
+        Cell(f"{found.ahead} of {found.pairs}"),
+        Cell(p_value(found.p), strong=is_decided(found, pair["p"])),
+        examples,
+    ]
+
+
+def _difference(value: float, low: float, high: float) -> Cell:
+    """Return a difference in points with its interval, which cannot be wider than accuracies allow."""
+    low, high = max(low, -1.0), min(high, 1.0)
+    return Cell(f"{100 * value:+z.1f}", f"{100 * low:+z.1f} to {100 * high:+z.1f}")

@@ -1,0 +1,63 @@
+"""The report of a comparison of position encodings as files: a page, Markdown, JSON and pictures."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from liere.errors import visible
+from liere.evaluation.summary import FORMAT
+from liere.files.writing import write_atomically
+from liere.report.charts import draw_attention, draw_curves, draw_overview, draw_resolution
+from liere.report.html_page import render_page
+from liere.report.markdown_page import render_markdown
+from liere.report.markdown_parts import file_name
+from liere.report.picture_data import Pictures
+
+__all__ = ["write_report"]
+
+CONTROL = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]")
+"""Codes that a terminal obeys, or that turn letters around; titles and facts of runs may hold them."""
+
+
+def write_report(comparison: dict[str, Any], pictures: Pictures, folder: Path, name: str = "report") -> Path:
+    """Write `report.html`, `report.md`, `report.json` and, in `report/`, the pictures that the Markdown shows.
+
+    Args:
+        comparison: What was found, as JSON holds it.
+        pictures: Images of the task, and attention.
+        folder: Where to write; made if it is not there.
+        name: What to call the files and the folder of pictures, instead of `report`.
+
+    Returns:
+        The path of the page, which is written last.
+
+    Raises:
+        ValueError: If the comparison has a format that is not known here.
+        ImportError: Where matplotlib is not installed.
+        OSError: If a file cannot be written. Files are replaced one at a time, each as a whole.
+    """
+    if comparison.get("format") != FORMAT:
+        raise ValueError(f"comparison has format {comparison.get('format')!r}, and only {FORMAT!r} can be reported")
+    drawn = {"Learning curves": draw_curves(comparison), "Resolution": draw_resolution(comparison)}
+    drawings = {caption: drawing for caption, drawing in drawn.items() if drawing}
+
+    images = {file_name(caption): drawing.png for caption, drawing in drawings.items()}
+    if overview := draw_overview(comparison):
+        images["overview.png"] = overview
+    images |= {f"sample-{i}.png": sample.png for i, sample in enumerate(pictures.samples)}
+    images |= {f"attention-{size}.png": draw_attention(rows) for size, rows in pictures.attention_by_size().items()}
+    texts = {
+        f"{name}.json": json.dumps(comparison, indent=1) + "\n",
+        f"{name}.md": render_markdown(comparison, pictures, drawings, name),
+        f"{name}.html": render_page(comparison, pictures, drawings, name),
+    }
+
+    (folder / name).mkdir(parents=True, exist_ok=True)
+    for file, image in images.items():
+        write_atomically(folder / name / file, image)
+    for file, text in texts.items():
+        write_atomically(folder / file, CONTROL.sub(lambda found: visible(found[0]), text))
+    return folder / f"{name}.html"

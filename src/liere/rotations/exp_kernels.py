@@ -1,0 +1,58 @@
+"""The exponential of many matrices and its gradient, a cacheful at a time and in buffers that are used again.
+
+Large temporaries cost more than the products: the memory is new each time and the caches are passed by. So the batch is
+sorted by how often its members must be squared, and cut into chunks that stay in the cache.
+
+The functions of this file look at values. They run inside operators that `torch.compile` does not look into.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from liere.rotations.chunk_exponential import pull_back_chunk, store_exponentials
+from liere.rotations.layouts import Columns
+from liere.rotations.polynomial import POLYNOMIALS
+from liere.rotations.precision import full_precision
+from liere.rotations.squarings import check_norms, cut_chunks, levels, skew_norm, sort_by_level
+from liere.rotations.workspace import Members, Workspace
+
+__all__ = ["exp_backward", "exp_forward"]
+
+
+def exp_forward(X: Tensor) -> Tensor:
+    """Return the exponentials of skew matrices `[n, b, b]`."""
+    return _exp_sorted(X, gradient=False)
+
+
+def exp_backward(X: Tensor, G: Tensor) -> Tensor:
+    """Return the gradient of `<G, exp(X)>` with respect to `X`."""
+    return _exp_sorted(X, G, gradient=True)
+
+
+def _exp_sorted(X: Tensor, *others: Tensor, gradient: bool) -> Tensor:
+    p, work = POLYNOMIALS[X.dtype], Workspace(X)
+    norms = skew_norm(X).cpu()
+    check_norms(norms, lambda large: X[large.to(X.device)])
+    own = levels(norms, p)
+    order = sort_by_level(own)
+    order = None if order is None else order.to(X.device)
+    out = torch.empty_like(X, memory_format=torch.contiguous_format)
+    # Tiny matrices go back to their places faster all at once than chunk by chunk.
+    final = _inverse(order) if order is not None and work.layout is Columns else None
+    target = Members(work, out, order if final is None else None)
+    source, *gradients = (Members(work, x, order) for x in (X, *others))
+    with full_precision(work.device):
+        for chunk in cut_chunks(own, work.capacity):
+            w = work.begin(chunk)
+            source.load(chunk.members, w.A)
+            if gradient:
+                target.store(chunk.members, pull_back_chunk(work, w, p, chunk, *gradients))
+            else:
+                store_exponentials(work, w, p, chunk, target)
+    return out if final is None else out.index_select(0, final)
+
+
+def _inverse(order: Tensor) -> Tensor:
+    return torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))

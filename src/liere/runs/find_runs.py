@@ -1,0 +1,28 @@
+"""The runs in folders: of single runs, and of comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from liere.runs.run import Run, open_run
+
+__all__ = ["find_runs"]
+
+
+def find_runs(folders: Sequence[Path]) -> list[Run]:
+    """Return the runs in these folders: each is a run, or a comparison with runs in it.
+
+    Raises:
+        FileNotFoundError: If one is neither.
+    """
+    runs = []
+    for folder in folders:
+        if (folder / "config.yaml").exists():
+            runs.append(open_run(folder))
+            continue
+        inside = sorted(file.parent for file in folder.glob("runs/*/config.yaml"))
+        if not inside:
+            raise FileNotFoundError(f"{folder} is neither a run nor a comparison: there is no config.yaml or runs/")
+        runs += [open_run(found) for found in inside]
+    return runs
