@@ -19,7 +19,7 @@ from liere.cli import main
 from liere.runs import run as runs
 from liere.runs.run import create_run, open_run
 from liere.training import fit
-from liere.training.saving import StoppedError
+from liere.training.stopping import StoppedError
 from tests.training.tiny import STEPS, make_run, quiet, stop_after, write_config
 
 pytestmark = quiet

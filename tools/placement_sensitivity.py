@@ -22,6 +22,7 @@ from liere.files.writing import write_atomically
 from liere.inspection.measures import inspect_model
 from liere.inspection.placement_sensitivity import attention_changes
 from liere.machine import machine
+from liere.runs.data_of_run import load_data
 from liere.runs.model import build_model, load_model
 from liere.runs.run import open_run
 from liere.terminal.messages import say, table
@@ -61,13 +62,13 @@ def main() -> None:
 def measure(folder: Path) -> list[dict[str, Any]]:
     """Return what a run's model does at initialization and after training."""
     run = open_run(folder)
-    data = run.config.data.load("test", length=IMAGES)
+    data = load_data(run, "test", length=IMAGES)
     images, _ = data.batch(range(IMAGES))
-    facts = run.config.data.facts
+    facts = run.facts
     pixels = to_float(images, mean=torch.tensor(facts.mean), std=torch.tensor(facts.std))
     rows = []
     for trained in (False, True):
-        model = load_model(run.config, run.final_weights) if trained else build_model(run.config).eval()
+        model = load_model(run.config, run.final_weights, facts) if trained else build_model(run.config, facts).eval()
         numbers = inspect_model(model)
         changes = attention_changes(model, pixels, OFFSETS)
         layers = [

@@ -19,7 +19,6 @@ from liere.runs.checkpoints import (
     load_checkpoint,
     load_newest,
     save_checkpoint,
-    save_weights,
 )
 
 SHAPES = [torch.Size([30, 40]), torch.Size([30])]
@@ -368,27 +367,3 @@ class TestWriting:
         monkeypatch.setattr(os, "replace", looked_at)
         save_checkpoint(make_checkpoint(3), folder)
         assert seen == [3, 3, 3]
-
-
-class TestWeights:
-    def test_weights_are_saved_as_safetensors(self, tmp_path):
-        load_file = pytest.importorskip("safetensors.torch").load_file
-        weights = {"a": torch.randn(3, 4).mT, "b": torch.arange(3), "c": torch.nn.Parameter(torch.randn(2))}
-        save_weights(weights, tmp_path / "w.safetensors")
-        loaded = load_file(tmp_path / "w.safetensors")
-        assert loaded.keys() == weights.keys()
-        assert all(torch.equal(loaded[name], tensor) for name, tensor in weights.items())
-
-    def test_the_old_weights_are_kept_if_the_new_ones_cannot_be_written(self, tmp_path, monkeypatch):
-        pytest.importorskip("safetensors")
-        file = tmp_path / "w.safetensors"
-        save_weights({"a": torch.ones(2)}, file)
-        before = file.read_bytes()
-
-        def fail(path, content):
-            raise OSError("full")
-
-        monkeypatch.setattr(checkpoints, "write_atomically", fail)
-        with pytest.raises(OSError, match="full"):
-            save_weights({"a": torch.zeros(2)}, file)
-        assert file.read_bytes() == before

@@ -104,7 +104,7 @@ def _check(config: RunConfig, folder: Path) -> Cost:
 
 def _train(run: Run, args: argparse.Namespace) -> int:
     from liere.training.fit import train
-    from liere.training.saving import StoppedError, StopRequest
+    from liere.training.stopping import StoppedError, StopRequest
 
     say_on_leaving(lambda: _how_to_go_on(run))
     request = StopRequest(further_steps=args.steps)

@@ -235,7 +235,7 @@ def _train_and_evaluate(planned: PlannedRun, slot: Slot) -> None:
         os.environ["CUDA_VISIBLE_DEVICES"] = devices[slot.number % len(devices)]
     from liere.evaluation.evaluate import evaluate
     from liere.training.fit import train
-    from liere.training.saving import StoppedError, StopRequest
+    from liere.training.stopping import StoppedError, StopRequest
 
     def say(line: str) -> None:
         sys.stdout.write(line + "\n")
@@ -243,7 +243,9 @@ def _train_and_evaluate(planned: PlannedRun, slot: Slot) -> None:
 
     exists = (planned.folder / "config.yaml").exists()
     # A run that is resumed has the hardware and the place of the data that are asked for now.
-    run = Run(planned.folder, planned.config) if exists else create_run(planned.folder, planned.config)
+    root = getattr(planned.config.data, "root", None)
+    there = Run(planned.folder, planned.config, None if root is None else Path(root))
+    run = there if exists else create_run(planned.folder, planned.config)
     try:
         train(run, say=say, request=StopRequest(parent=slot.parent), patience=LOCK_PATIENCE)
     except StoppedError as stop:

@@ -7,6 +7,7 @@ import math
 import signal
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -18,15 +19,17 @@ from liere.evaluation.intervals import accuracy_interval, mean_interval
 from liere.evaluation.predictions import Predictions
 from liere.evaluation.shuffled_data import ShuffledData
 from liere.files.writing import write_atomically
+from liere.layers import grid_shape
 from liere.optional.lightning_import import import_lightning
 from liere.positions import Policy
 from liere.presets import image_and_patch
 from liere.runs.conditions import Condition
+from liere.runs.data_of_run import load_data
 from liere.runs.image_classifier import ImageClassifier
 from liere.runs.model import load_model
 from liere.runs.run import Run
 from liere.runs.trainer import make_trainer
-from liere.vit import AttentionScale
+from liere.vit import AttentionScale, VisionTransformer
 
 pl = import_lightning()
 
@@ -59,61 +62,77 @@ def evaluate(
         ValueError: If the run is not finished, or a size does not fit.
     """
     run.result()
-    config = run.config
-    if batch_size is None:
-        batch_size = max(100 // config.data.test_views, 1)
     wanted = [Condition(one) if isinstance(one, int) else one for one in conditions]
     data = {condition: _load(run, condition, examples) for condition in wanted}
+    batch_size = max(100 // run.data.test_views, 1) if batch_size is None else batch_size
+    _check_sizes(run, data, batch_size)
     weights = run.best_weights if best else run.final_weights
-    model = load_model(config, weights)
+    model = load_model(run.config, weights, run.facts)
     as_trained = model.position_policy, model.attention_scale
-    if any(condition.placement for condition in wanted) and not model.encoding.has_coordinates:
-        raise ValueError(
-            f"placements move coordinates, but the encoding {config.model.encoding} has none: leave them out"
-        )
-    offsets = {one: one.offsets(len(model.grid)) if one.placement else None for one in wanted}
-    predictor = _Predictor(ImageClassifier(model, config.data.facts), config.hardware.threads)
+    offsets = _offsets(model, wanted, run.config.model.encoding)
+    predictor = _Predictor(ImageClassifier(model, run.facts), run.config.hardware.threads)
     gather = _Gather()
-    trainer = make_trainer(config, callbacks=[gather])
-    world = config.hardware.devices * config.hardware.nodes
-    for split in data.values():
-        if -(-len(split) // batch_size) < world:
-            raise ValueError(
-                f"{len(split)} examples in batches of {batch_size} are too few for {world} processes: "
-                "use fewer devices or smaller batches"
-            )
+    trainer = make_trainer(run.config, callbacks=[gather])
     records = []
     for condition, split in data.items():
         policy, scale = as_trained
         model.position_policy = cast(Policy, condition.policy) if condition.policy else policy
         model.attention_scale = cast(AttentionScale, condition.attention_scale) if condition.attention_scale else scale
         model.placement = offsets[condition]
-        _predict(trainer, predictor, _Data(split, batch_size, config.hardware.workers))
+        _predict(trainer, predictor, _Data(split, batch_size, run.config.hardware.workers))
         if trainer.is_global_zero:
-            predictions = gather.predictions()
-            skipped = len(split) - len(predictions.ids)
-            if skipped and not split.can_skip:
-                raise RuntimeError(f"{skipped} of {len(split)} test examples were not predicted: evaluate again")
-            if not all(map(math.isfinite, predictions.losses)):
-                raise ValueError(f"{weights} gives losses that are not finite: it is damaged, or training had diverged")
-            file = run.folder / "predictions" / f"{weights.stem}-test-{condition.name}.csv"
-            record = condition.as_dict() | {
-                "examples": len(predictions.ids),
-                "asked": examples,
-                **({"skipped": skipped} if skipped else {}),
-                "weights": weights.stem,
-                "accuracy": accuracy_interval(predictions.correct).as_dict(),
-                "loss": mean_interval(predictions.losses).as_dict(),
-                "predictions": file.relative_to(run.folder).as_posix(),
-            }
+            record = _write(run, condition, split, gather.predictions(), examples, weights)
             records.append(record)
-            with run.lock(LOCK_PATIENCE):  # another process may evaluate the same run
-                run.remove_unfinished()
-                predictions.write(file)
-                merged = _merged(run.evaluations(), [record])
-                write_atomically(run.evaluation_file, json.dumps(merged, indent=1) + "\n")
             say(f"{run.folder.name}: {_sentence(record)}")
     return records
+
+
+def _check_sizes(run: Run, data: dict[Condition, ExampleSet], batch_size: int) -> None:
+    """Raise `ValueError` if images do not fit the patches, or there are too few for the processes."""
+    world = run.config.hardware.devices * run.config.hardware.nodes
+    for split in data.values():
+        grid_shape(*image_and_patch(split.facts.image_size, run.config.model.patch_size))
+        if -(-len(split) // batch_size) < world:
+            raise ValueError(
+                f"{len(split)} examples in batches of {batch_size} are too few for {world} processes: "
+                "use fewer devices or smaller batches"
+            )
+
+
+def _offsets(
+    model: VisionTransformer, wanted: Sequence[Condition], encoding: str
+) -> dict[Condition, tuple[float, ...] | None]:
+    """Return where each condition places the grid, in token steps."""
+    if any(condition.placement for condition in wanted) and not model.encoding.has_coordinates:
+        raise ValueError(f"placements move coordinates, but the encoding {encoding} has none: leave them out")
+    return {one: one.offsets(len(model.grid)) if one.placement else None for one in wanted}
+
+
+def _write(
+    run: Run, condition: Condition, split: ExampleSet, predictions: Predictions, asked: int | None, weights: Path
+) -> dict[str, Any]:
+    """Write predictions and what follows from them into the run, and return the record of `evaluation.json`."""
+    skipped = len(split) - len(predictions.ids)
+    if skipped and not split.can_skip:
+        raise RuntimeError(f"{skipped} of {len(split)} test examples were not predicted: evaluate again")
+    if not all(map(math.isfinite, predictions.losses)):
+        raise ValueError(f"{weights} gives losses that are not finite: it is damaged, or training had diverged")
+    file = run.folder / "predictions" / f"{weights.stem}-test-{condition.name}.csv"
+    record = condition.as_dict() | {
+        "examples": len(predictions.ids),
+        "asked": asked,
+        **({"skipped": skipped} if skipped else {}),
+        "weights": weights.stem,
+        "accuracy": accuracy_interval(predictions.correct).as_dict(),
+        "loss": mean_interval(predictions.losses).as_dict(),
+        "predictions": file.relative_to(run.folder).as_posix(),
+    }
+    with run.lock(LOCK_PATIENCE):  # another process may evaluate the same run
+        run.remove_unfinished()
+        predictions.write(file)
+        merged = _merged(run.evaluations(), [record])
+        write_atomically(run.evaluation_file, json.dumps(merged, indent=1) + "\n")
+    return record
 
 
 def _predict(trainer: Any, predictor: _Predictor, data: _Data) -> None:
@@ -131,7 +150,7 @@ def _predict(trainer: Any, predictor: _Predictor, data: _Data) -> None:
 
 
 def _load(run: Run, condition: Condition, examples: int | None) -> ExampleSet:
-    data = run.config.data.load("test", size=condition.size, length=examples)
+    data = load_data(run, "test", size=condition.size, length=examples)
     if not condition.shuffle:
         return data
     _, patch = image_and_patch(data.facts.image_size, run.config.model.patch_size)

@@ -12,6 +12,7 @@ from liere.evaluation.attention_maps import cls_attention, overlay_png
 from liere.files.reading import shorten
 from liere.report.picture_data import AttentionRow, Pictures, Sample
 from liere.report.pixels import flat_picture, png
+from liere.runs.data_of_run import load_data
 from liere.runs.encoding_names import encoding_names
 from liere.runs.model import load_model
 from liere.runs.run import Run
@@ -34,7 +35,7 @@ def make_pictures(runs: Sequence[Run], sizes: Sequence[int]) -> Pictures:
         sizes: Image sizes of the attention maps; those that would take too long are left out.
     """
     config = runs[0].config.data
-    data = config.load("test")
+    data = load_data(runs[0], "test")
     _, images, labels = data.load(list(range(min(SAMPLES, len(data)))))
     caption = SPATIAL_CAPTION if config.name == "spatial" else CAPTION
     names = [visible(shorten(name)) for name in data.facts.classes]
@@ -57,11 +58,11 @@ def make_pictures(runs: Sequence[Run], sizes: Sequence[int]) -> Pictures:
 
 def attention_of(run: Run, size: int) -> list[bytes]:
     """Return a run's attention maps over a test example, a PNG file a layer; of frames and slices, the middle one."""
-    data, model = run.config.data.load("test", size=size), load_model(run.config, run.final_weights)
+    data, model = load_data(run, "test", size=size), load_model(run.config, run.final_weights, run.facts)
     axes = len(data.facts.image_size)
     _, images, _ = data.load([EXAMPLE])
     first = images.flatten(0, -axes - 2)[:1]
-    mean, std = torch.tensor(data.facts.mean), torch.tensor(data.facts.std)
+    mean, std = torch.tensor(run.facts.mean), torch.tensor(run.facts.std)
     maps = [layer[0] for layer in cls_attention(model, to_float(first, mean=mean, std=std))]
     for _ in range(axes - 2):
         maps = [layer[len(layer) // 2] for layer in maps]

@@ -22,12 +22,12 @@ __all__ = [
     "load_checkpoint",
     "load_newest",
     "save_checkpoint",
-    "save_weights",
 ]
 
 FORMAT = "liere-checkpoint-1"
 LAST, PREVIOUS = "last.ckpt", "previous.ckpt"
 LONGEST_SECONDS = 1e12
+EXTRA = "_extra_state"  # how torch calls what a module saves besides parameters and buffers
 MOST_COUNTED = 2**24  # steps, by the optimizer: it counts in fp32
 
 
@@ -220,7 +220,12 @@ def _wrong_field(
 def _is_state_dict(content: Any, like: dict[str, Tensor] | None) -> bool:
     if not isinstance(content, dict) or not all(isinstance(tensor, Tensor) for tensor in content.values()):
         return False
-    return like is None or _kinds(content) == _kinds(like)
+    if like is None:
+        return True
+    expected = _kinds(like)
+    # Earlier versions saved no grid.
+    left_out = [name for name in expected if name not in content and name.endswith(EXTRA)]
+    return _kinds(content) == {name: kind for name, kind in expected.items() if name not in left_out}
 
 
 def _kinds(tensors: dict[str, Tensor]) -> dict[str, Any]:
@@ -267,14 +272,3 @@ def _is_journal(content: Any, step: int) -> bool:
         and 0 <= best["accuracy"] <= 1
     )
     return is_best and isinstance(content["reached_target"], bool)
-
-
-def save_weights(weights: dict[str, Tensor], path: Path) -> None:
-    """Write weights as safetensors, whole or not at all.
-
-    Raises:
-        OSError: If it cannot be written.
-    """
-    from safetensors.torch import save
-
-    write_atomically(path, save({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}))

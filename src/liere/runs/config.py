@@ -31,6 +31,7 @@ from liere.files.reading import shorten
 from liere.layers import grid_shape
 from liere.position_augmentation import GREATEST_AMOUNT
 from liere.presets import create_model, image_and_patch
+from liere.runs.logger_config import LoggerConfig
 from liere.vit import VisionTransformer
 
 # `liere.config_fields` has told what to install where these are missing.
@@ -259,6 +260,7 @@ class RunConfig(Section):
     optimizer: OptimizerConfig = OptimizerConfig()
     training: TrainingConfig = TrainingConfig()
     hardware: HardwareConfig = HardwareConfig()
+    logger: LoggerConfig = LoggerConfig()
 
     @model_validator(mode="after")
     def _fits_devices(self) -> RunConfig:
@@ -287,7 +289,7 @@ class RunConfig(Section):
 
     @property
     def fingerprint(self) -> str:
-        """Tell runs apart: of all that decides the weights, which is all but the hardware and how often to save.
+        """Tell runs apart: of all that decides the weights: all but the hardware, the logger and how often to save.
 
         Fields with their default values are left out, so that runs of before a field was added keep their fingerprint.
         Where a known data set is kept does not matter, nor whether its default size is written out.
@@ -298,6 +300,7 @@ class RunConfig(Section):
             mode="json",
             exclude={
                 "hardware": True,
+                "logger": True,
                 "title": True,
                 "data": unimportant,
                 "training": {"checkpoint_every", "log_every"},

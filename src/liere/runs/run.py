@@ -3,38 +3,49 @@
 from __future__ import annotations
 
 import contextlib
-import glob
 import os
-import re
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from liere.data.facts import DataFacts
 from liere.files.reading import DamagedError, shorten
 from liere.files.writing import prepare_folder, write_atomically
-from liere.runs.config import RunConfig
+from liere.runs.config import DataConfig, RunConfig
 from liere.runs.config_file import parse_config, read_config
+from liere.runs.killed_starts import remove_killed_starts
+from liere.runs.locking import file_lock, lock_folder
 from liere.runs.records import read_evaluations, read_metrics, read_result
-from liere_command.processes import is_alive
+from liere.runs.stored_data import StoredData, at_root, read_stored_data, with_facts
 from liere_command.signals import hold_signals
 
-__all__ = ["Run", "check_new", "create_run", "open_run", "remove_killed_starts"]
+__all__ = ["Run", "check_new", "create_run", "open_run"]
+
+FACTS = "facts.json"
+CHANGEABLE = ("hardware", "logger", "data.root", "training.examples")
+"""What may be other when a run is resumed: the machine, the log, where the data are, and how long to train."""
 
 
 @dataclass(frozen=True)
 class Run:
     """The folder of a run.
 
-    `config.yaml` is there from the first moment, `result.json` from the last; in between there are `checkpoints/`,
-    `metrics.csv` and `tensorboard/`. Evaluations add `predictions/` and `evaluation.json`.
+    `config.yaml` is there from the first moment, `result.json` from the last; in between there are `facts.json`,
+    `checkpoints/`, `metrics.csv` and `tensorboard/`. Evaluations add `predictions/` and `evaluation.json`.
+
+    Attributes:
+        folder: Where it is.
+        config: As it was given.
+        data_root: Where the data are; None to look where they were in training.
     """
 
     folder: Path
     config: RunConfig
+    data_root: Path | None = None
 
     @property
     def checkpoints(self) -> Path:
@@ -65,6 +76,32 @@ class Run:
     def evaluation_file(self) -> Path:
         """What evaluations found, size by size."""
         return self.folder / "evaluation.json"
+
+    @property
+    def facts_file(self) -> Path:
+        """What the run remembers of its data."""
+        return self.folder / FACTS
+
+    @cached_property
+    def stored_data(self) -> StoredData | None:
+        """What the run remembers of its data, once its training has begun; None in runs of earlier versions."""
+        return read_stored_data(self.facts_file)
+
+    @property
+    def facts(self) -> DataFacts:
+        """Classes, channels, image size and normalization: remembered ones, otherwise those of the data."""
+        return self.data.facts
+
+    @cached_property
+    def data(self) -> DataConfig:
+        """The data section with the remembered facts, and with `root` where the data are now, if they can be found."""
+        stored = self.stored_data
+        data = self.config.data if stored is None else with_facts(self.config.data, stored.facts)
+        if self.data_root is not None:
+            return at_root(data, self.data_root)
+        found = (place for place in (stored.places(self.folder) if stored else ()) if place.exists())
+        place = next(found, None)
+        return data if place is None else at_root(data, place)
 
     @property
     def is_finished(self) -> bool:
@@ -169,18 +206,8 @@ class Run:
         Raises:
             ValueError: If one is at it, or a link would have it written outside of the run.
         """
-        for name in (".lock", "checkpoints", "predictions", "tensorboard"):
-            if (self.folder / name).is_symlink():
-                raise ValueError(f"{self.folder / name} is a link, but a run is written to its own folder: delete it")
-        lock = _file_lock(self.folder / ".lock")
-        try:
-            lock.acquire(timeout=patience)
-        except TimeoutError:
-            raise ValueError(f"run {self.folder} is in use by another process: wait for it, or end it") from None
-        try:
+        with lock_folder(self.folder, patience):
             yield
-        finally:
-            lock.release()
 
 
 def check_new(folder: Path, config: RunConfig) -> None:
@@ -216,7 +243,7 @@ def create_run(folder: Path, config: RunConfig) -> Run:
     prefix = f".{folder.name}.{os.getpid()}-"
     with hold_signals(), tempfile.TemporaryDirectory(dir=folder.parent, prefix=prefix) as temporary:
         new = Path(temporary) / "new"
-        with _file_lock(Path(temporary) / ".lock"):  # tells others that this process is alive
+        with file_lock(Path(temporary) / ".lock"):  # tells others that this process is alive
             (new / "checkpoints").mkdir(parents=True)
             write_atomically(new / "config.yaml", config.to_yaml())
             try:
@@ -228,35 +255,13 @@ def create_run(folder: Path, config: RunConfig) -> Run:
     return Run(folder, config)
 
 
-def remove_killed_starts(folder: Path) -> None:
-    """Remove what processes that were killed in `create_run` have left beside the folder of a run."""
-    for left in folder.parent.glob(f".{glob.escape(folder.name)}.*-*"):
-        start = re.fullmatch(r"([0-9]{1,9})-[a-z0-9_]{8}", left.name.removeprefix(f".{folder.name}."))
-        try:
-            if start is None or left.is_symlink() or not {path.name for path in left.iterdir()} <= {".lock", "new"}:
-                continue
-            # Without a lock it may be a moment old, and its process about to take the lock.
-            if not (left / ".lock").exists() and is_alive(int(start[1])):
-                continue
-            with _file_lock(left / ".lock"):
-                shutil.rmtree(left, ignore_errors=True)
-        except OSError:
-            continue  # a file, or in use by a process that is alive
-
-
-def _file_lock(path: Path) -> Any:
-    """Return a lock that is not waited for; the system takes it back from a process that ends."""
-    import filelock
-
-    return filelock.FileLock(path, timeout=0)
-
-
 def open_run(folder: Path, overrides: dict[str, str] | None = None) -> Run:
     """Return a run that was begun before.
 
     Args:
         folder: Its folder.
-        overrides: Fields that are to be other than they were; only those of `hardware` may be.
+        overrides: Fields to override: those of `hardware` and `logger`, `data.root` for data that were moved, and
+            `training.examples` to train longer.
 
     Raises:
         FileNotFoundError: If there is none.
@@ -267,12 +272,26 @@ def open_run(folder: Path, overrides: dict[str, str] | None = None) -> Run:
         raise FileNotFoundError(
             f"no run at {folder}: there is no {file}; begin it with liere train --config ... --out {folder}"
         )
-    for name in overrides or {}:
-        if not name.startswith("hardware."):
+    overrides = dict(overrides or {})
+    for name in overrides:
+        if not name.startswith(CHANGEABLE):
             raise ValueError(
-                f"--{name} cannot change when a run is resumed: only hardware can; begin another run for it"
+                f"--{name} cannot change when a run is resumed, only {', '.join(CHANGEABLE)}: begin another run for it"
             )
     content = read_config(file)
     if not content:
         raise ValueError(f"{file} is empty: the run cannot be told any more; begin it again")
-    return Run(folder, parse_config(content, overrides, source=str(file)))
+    parse_config(content, overrides, source=str(file))  # whether the data set has a root, too
+    root = overrides.pop("data.root", None)
+    config = parse_config(content, overrides, source=str(file))
+    if "training.examples" in overrides:
+        before = parse_config(content, source=str(file)).training.examples
+        if config.training.examples < before:
+            raise ValueError(
+                f"--training.examples {config.training.examples} is less than the {before} of {folder}: a run can only "
+                "be trained longer; begin another run for it"
+            )
+    stored = read_stored_data(folder / FACTS)
+    if stored is not None:  # who has only the configuration finds the facts in it
+        config = config.model_copy(update={"data": with_facts(config.data, stored.facts)})
+    return Run(folder, config, None if root is None else Path(root))

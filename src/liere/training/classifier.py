@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from liere.data.batches import seed_of
 from liere.data.examples import Batch
+from liere.data.facts import DataFacts
 from liere.optional.lightning_import import import_lightning
 from liere.runs.config import RunConfig
 from liere.runs.image_classifier import ImageClassifier
@@ -38,16 +39,17 @@ class Classifier(pl.LightningModule):  # type: ignore[misc, name-defined]
     Args:
         model: What maps images to logits.
         config: The run.
+        facts: Of its data.
         first_step: Steps that were taken before.
     """
 
-    def __init__(self, model: VisionTransformer, config: RunConfig, *, first_step: int = 0) -> None:
+    def __init__(self, model: VisionTransformer, config: RunConfig, facts: DataFacts, *, first_step: int = 0) -> None:
         super().__init__()
         self.config = config
         self.first_step = first_step
         self.validation: Score | None = None
         self._sums = torch.zeros(3)
-        self.images = ImageClassifier(model, config.data.facts)
+        self.images = ImageClassifier(model, facts)
 
     @property
     def step(self) -> int:

@@ -1,4 +1,4 @@
-"""The log of a run: one line every few steps and one a validation, as CSV and for TensorBoard."""
+"""The log of a run: one line every few steps and one per validation, as CSV and for TensorBoard or another logger."""
 
 from __future__ import annotations
 
@@ -36,10 +36,18 @@ class Journal(pl.Callback):  # type: ignore[misc, name-defined]
         state: What `state_dict` returned when the run was saved; None at its beginning.
         first_step: Steps that were taken before.
         clock: Returns the seconds that the run has taken.
+        logger: A Lightning logger that has begun, to be given what TensorBoard would get; None for TensorBoard.
     """
 
-    def __init__(self, run: Run, state: dict[str, Any] | None, first_step: int, clock: Callable[[], float]) -> None:
-        self.run, self.first_step, self.clock = run, first_step, clock
+    def __init__(
+        self,
+        run: Run,
+        state: dict[str, Any] | None,
+        first_step: int,
+        clock: Callable[[], float],
+        logger: Any | None = None,
+    ) -> None:
+        self.run, self.first_step, self.clock, self.logger = run, first_step, clock, logger
         state = state or {"losses": [0.0, 0], "best": None, "reached_target": False}
         self.loss_sum: float | Tensor = state["losses"][0]
         self.loss_count: int = state["losses"][1]
@@ -59,6 +67,8 @@ class Journal(pl.Callback):  # type: ignore[misc, name-defined]
         if trainer.is_global_zero:
             kept = [row for row in self.run.metric_rows() if int(row["step"]) <= self.first_step]
             write_atomically(self.run.metrics, _lines([dict(zip(COLUMNS, COLUMNS, strict=True)), *kept]))
+            if self.logger is not None:
+                return
             from torch.utils.tensorboard import SummaryWriter
 
             # Events of steps that are taken again are hidden.
@@ -101,17 +111,21 @@ class Journal(pl.Callback):  # type: ignore[misc, name-defined]
 
     def teardown(self, trainer: Any, classifier: Classifier, stage: str) -> None:
         """Close the log."""
-        self._close()
+        self._close("success")
 
     def on_exception(self, trainer: Any, classifier: Classifier, exception: BaseException) -> None:
         """Close the log, however training ended."""
-        self._close()
+        self._close("failed")
 
     def is_best(self, score: Score) -> bool:
         """Return whether a validation is better than all before it."""
         return self.best is None or (score.accuracy, -score.loss) > (self.best["accuracy"], -self.best["loss"])
 
-    def _close(self) -> None:
+    def _close(self, status: str) -> None:
+        logger, self.logger = self.logger, None
+        if logger is not None:
+            logger.save()
+            logger.finalize(status)
         if self.events is not None:
             with contextlib.suppress(OSError):  # what is missing is in metrics.csv, too
                 self.events.close()
@@ -121,10 +135,14 @@ class Journal(pl.Callback):  # type: ignore[misc, name-defined]
         if not trainer.is_global_zero:
             return
         try:
-            for name, value in values.items():
-                self.events.add_scalar(name, value, step)
+            if self.logger is not None:
+                self.logger.log_metrics(values, step=step)
+            else:
+                for name, value in values.items():
+                    self.events.add_scalar(name, value, step)
         except OSError as error:
-            raise _failure(self.run.folder / "tensorboard", error) from error
+            place = self.run.folder / "tensorboard" if self.logger is None else type(self.logger).__name__
+            raise _failure(place, error) from error
         examples = step * self.run.config.training.batch_size
         row = {"step": step, "examples": examples, "seconds": round(self.clock(), 2)} | values
         _append(self.run.metrics, _lines([row]))
@@ -144,7 +162,7 @@ def _append(path: Path, text: str) -> None:
         raise _failure(path, error) from error
 
 
-def _failure(path: Path, error: OSError) -> OSError:
+def _failure(path: Path | str, error: OSError) -> OSError:
     return OSError(f"{path} could not be written ({error.strerror}): free some space")
 
 

@@ -1,0 +1,42 @@
+"""Locks on the folders of runs, which end with the process that holds them, however it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+__all__ = ["file_lock", "lock_folder"]
+
+
+@contextmanager
+def lock_folder(folder: Path, patience: float = 0) -> Iterator[None]:
+    """Keep other processes from changing the run in a folder.
+
+    Args:
+        folder: The folder of the run.
+        patience: Seconds to wait for another process.
+
+    Raises:
+        ValueError: If one is at it, or a link would have it written outside of the run.
+    """
+    for name in (".lock", "checkpoints", "predictions", "tensorboard"):
+        if (folder / name).is_symlink():
+            raise ValueError(f"{folder / name} is a link, but a run is written to its own folder: delete it")
+    lock = file_lock(folder / ".lock")
+    try:
+        lock.acquire(timeout=patience)
+    except TimeoutError:
+        raise ValueError(f"run {folder} is in use by another process: wait for it, or end it") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def file_lock(path: Path) -> Any:
+    """Return a lock that is not waited for; the system takes it back from a process that ends."""
+    import filelock
+
+    return filelock.FileLock(path, timeout=0)

@@ -1,0 +1,52 @@
+"""Weights of a run, with the facts of its data beside the numbers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from torch import Tensor
+
+from liere.data.facts import DataFacts
+from liere.files.reading import DamagedError
+from liere.files.writing import write_atomically
+
+__all__ = ["read_facts", "save_weights"]
+
+KEY = "liere.facts"
+
+
+def save_weights(weights: dict[str, Tensor], path: Path, facts: DataFacts | None = None) -> None:
+    """Write weights as safetensors, whole or not at all.
+
+    Args:
+        weights: State dict of a model.
+        path: The file.
+        facts: Of the data that it was trained on, for the metadata of the file.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    from safetensors.torch import save
+
+    metadata = None if facts is None else {KEY: json.dumps(facts.as_dict())}
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
+    write_atomically(path, save(tensors, metadata))
+
+
+def read_facts(path: Path) -> DataFacts | None:
+    """Return the facts of the data that weights were trained on; None where the file does not tell.
+
+    Raises:
+        DamagedError: If what it tells cannot be.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    if path.suffix != ".safetensors":
+        return None
+    try:
+        with safe_open(path, "pt") as file:
+            text = (file.metadata() or {}).get(KEY)
+        return None if text is None else DataFacts.from_dict(json.loads(text))
+    except (SafetensorError, ValueError, RecursionError) as error:
+        raise DamagedError(f"{path} is damaged (its {KEY}: {error}): train the run again") from None

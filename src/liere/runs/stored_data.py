@@ -1,0 +1,96 @@
+"""What a run remembers of its data: enough to use its model without them, and to find them again."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from liere.data.facts import DataFacts
+from liere.files.reading import DamagedError, read_json
+from liere.files.writing import write_atomically
+from liere.runs.config import DataConfig
+
+__all__ = ["StoredData", "at_root", "read_stored_data", "with_facts", "without_facts"]
+
+STORED_BYTES = 10_000_000  # 100,000 classes with long names take as many
+
+
+@dataclass(frozen=True)
+class StoredData:
+    """The content of a run's `facts.json`.
+
+    Attributes:
+        facts: Classes, channels, image size and normalization of the data that the run was trained on.
+        root: Where the data were, as an absolute path; None for data without files.
+        root_from_run: The same as seen from the run's folder, so that both can be moved together.
+    """
+
+    facts: DataFacts
+    root: str | None = None
+    root_from_run: str | None = None
+
+    @classmethod
+    def of(cls, data: DataConfig, folder: Path) -> StoredData:
+        """Return what the run in a folder has to remember of data that are there now."""
+        has_files = "root" in type(data).model_fields and data.path.exists()
+        return cls(data.facts, os.path.abspath(data.path), _from(folder, data.path)) if has_files else cls(data.facts)
+
+    def places(self, folder: Path) -> list[Path]:
+        """Return where the data of the run in a folder may be, the likeliest first."""
+        found = [Path(self.root)] if self.root is not None else []
+        found += [Path(os.path.normpath(folder / self.root_from_run))] if self.root_from_run is not None else []
+        return found
+
+    def write(self, path: Path) -> None:
+        """Write it as JSON, whole or not at all."""
+        content = {**self.facts.as_dict(), "root": self.root, "root_from_run": self.root_from_run}
+        write_atomically(path, json.dumps(content, indent=1) + "\n")
+
+
+def read_stored_data(path: Path) -> StoredData | None:
+    """Return what `StoredData.write` wrote; None where there is no such file, as in runs of earlier versions.
+
+    Raises:
+        DamagedError: If it holds something else.
+    """
+    try:
+        content = read_json(path, STORED_BYTES)
+    except FileNotFoundError:
+        return None
+    if not isinstance(content, dict):
+        raise DamagedError(f"{path} is damaged (it does not hold names and values): delete it, if the data are there")
+    roots = [content.pop(name, None) for name in ("root", "root_from_run")]
+    try:
+        if not all(root is None or isinstance(root, str) for root in roots):
+            raise ValueError("root must be a path")  # noqa: TRY301  (said below, as all else)
+        return StoredData(DataFacts.from_dict(content), *roots)
+    except ValueError as error:
+        raise DamagedError(f"{path} is damaged ({error}): delete it, if the data are there") from None
+
+
+def with_facts(data: DataConfig, facts: DataFacts) -> DataConfig:
+    """Return a section of a configuration that has these facts, instead of looking for them in the data."""
+    copy = data.model_copy()
+    vars(copy)["facts"] = facts  # what `cached_property` would have put there
+    return copy
+
+
+def without_facts(data: DataConfig) -> DataConfig:
+    """Return a section of a configuration that looks for the facts in the data, whatever was known before."""
+    copy = data.model_copy()
+    vars(copy).pop("facts", None)
+    return copy
+
+
+def at_root(data: DataConfig, root: Path) -> DataConfig:
+    """Return a section of a configuration whose data are somewhere else; those without files stay as they are."""
+    return data.model_copy(update={"root": str(root)}) if "root" in type(data).model_fields else data
+
+
+def _from(folder: Path, path: Path) -> str | None:
+    try:
+        return os.path.relpath(path.resolve(), folder.resolve())
+    except ValueError:  # another drive
+        return None
