@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+import html
 import itertools
 import json
+import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 pytest.importorskip("tests.training.requirements")
 
 from liere.cli import main
-from liere.evaluation.predictions import Predictions
 from liere.reproduce.catalog import CATALOGUE
-from liere.reproduce.claims import compare, is_best
-from liere.reproduce.export import export_run
-from liere.reproduce.outcome import Claim
 from liere.reproduce.reproduction import committed_runs, prepare
-from liere.reproduce.results import Found, pair
-from liere.reproduce.wanted_runs import Key, unique_runs
+from liere.reproduce.wanted_runs import unique_runs
 from liere.runs.conditions import Condition
-from liere.runs.run import open_run
 from tests.reproduce.fakes import finish, predictions
 
 ACCURACY = {
@@ -292,128 +287,6 @@ class TestBadInput:
         assert "no cifar100 in nowhere" in capsys.readouterr().err
 
 
-class TestTables:
-    def test_main_has_the_paper_s_numbers_beside_ours(self, reproduce):
-        fake_all("main", reproduce.out)
-        printed, numbers = reproduce("main", "--only", "CIFAR-10")
-        line = next(line for line in printed.splitlines() if line.startswith("LieRE₈"))
-        assert "80.0 (" in line
-        assert "70.3 (69.4-71.2)" in line
-        verdicts = {claim["text"]: claim["verdict"] for claim in numbers["claims"]}
-        assert verdicts["CIFAR-10: LieRE₈ is the most accurate"] == "holds"
-        assert verdicts["CIFAR-10: LieRE₈ beats absolute, init 1"] == "holds"
-
-    def test_claims_turn_with_the_numbers(self, reproduce):
-        fake_all("main", reproduce.out, accuracy=ACCURACY | {"liere8": 0.4})
-        _, numbers = reproduce("main", "--only", "CIFAR-10")
-        verdicts = {claim["text"]: claim["verdict"] for claim in numbers["claims"]}
-        assert verdicts["CIFAR-10: LieRE₈ is the most accurate"] == "does not hold"
-        assert verdicts["CIFAR-10: LieRE₈ beats absolute, init 1"] == "does not hold"
-
-    def test_losses(self, reproduce):
-        fake_all("main", reproduce.out)
-        _, numbers = reproduce("loss", "--only", "CIFAR-10")
-        for encoding, accuracy in ACCURACY.items():
-            expected = 0.5 * accuracy + 2.0 * (1 - accuracy) + 0.05
-            assert numbers["numbers"]["loss"][encoding]["CIFAR-10"]["value"] == pytest.approx(expected, abs=0.01)
-
-    def test_shuffling_tells_the_relative_drop(self, reproduce):
-        fake_all("shuffling", reproduce.out)
-        printed, numbers = reproduce("shuffling", "--only", "CIFAR-10")
-        drop = numbers["numbers"]["drop"]["CIFAR-10, patches"]["liere8"]["value"]
-        assert drop == pytest.approx(1 - (0.8 - 0.32) / 0.8, abs=0.005)
-        assert "82.5" in printed
-
-    def test_initialisations_are_compared_by_the_z_test(self, reproduce):
-        fake_all("init", reproduce.out, only=())
-        printed, numbers = reproduce("init")
-        assert numbers["numbers"]["liere8"]["difference"] == pytest.approx(-0.05, abs=0.002)
-        assert "-3.85" in printed
-
-    @pytest.mark.parametrize("name", ["size", "fraction", "block", "sharing", "pooling", "resolution", "spatial"])
-    def test_all_others_are_built_and_drawn(self, reproduce, name):
-        fake_all(name, reproduce.out, only=())
-        printed, numbers = reproduce(name)
-        assert numbers["claims"]
-        page = (reproduce.out / f"{name}.html").read_text()
-        assert "Do the paper's claims hold here?" in page.replace("&#39;", "'")
-        for claim in numbers["claims"]:
-            assert claim["verdict"] in ("holds", "does not hold", "is not decided")
-            assert claim["evidence"] in printed
-
-    def test_compute_tells_how_much_less_is_needed(self, reproduce):
-        fake_all("main", reproduce.out)
-        _, numbers = reproduce("compute", "--only", "CIFAR-10")
-        found = numbers["numbers"]["absolute:init_std=1"]
-        assert found["absolute:init_std=1"]["fewer_examples"] == pytest.approx(1)
-        assert found["liere8"]["target"] == pytest.approx(0.8)
-
-    def test_flops_need_no_runs(self, reproduce):
-        printed, _ = reproduce("flops")
-        assert "0.970 G*" in printed
-        assert "5.684 G" in printed
-
-
-class TestClaims:
-    @staticmethod
-    def found(*accuracies: float) -> Found:
-        return Found([predictions(accuracy, 2000, seed) for seed, accuracy in enumerate(accuracies)])
-
-    def test_one_seed_decides_nothing_however_clear_it_is(self):
-        for first, second in ((0.9, 0.1), (0.1, 0.9), (0.5, 0.5)):
-            claim = compare("a", self.found(first), self.found(second))
-            assert claim.verdict == "is not decided"
-            assert claim.evidence.startswith("one seed; ")
-            assert claim.evidence.endswith("on these test examples")
-        best = {"liere8": self.found(0.9), "rope_mixed": self.found(0.1)}
-        assert is_best("best", "liere8", best).verdict == "is not decided"
-        assert compare("a", None, self.found(0.5)) == Claim("a", "is not decided", "not run")
-
-    def test_a_clear_lead_in_every_seed_holds_and_its_opposite_does_not(self):
-        ahead, behind = self.found(0.60, 0.62, 0.61), self.found(0.5, 0.51, 0.5)
-        assert compare("a", ahead, behind).verdict == "holds"
-        assert compare("a", behind, ahead).verdict == "does not hold"
-        assert "ahead in 3 of 3 seeds, p < 0.001 over seeds; +10.7 points" in compare("a", ahead, behind).evidence
-        assert compare("a", ahead, behind, loss=True).verdict == "holds"  # a lower loss is better
-        assert compare("a", behind, ahead, loss=True).verdict == "does not hold"
-
-    def test_seeds_that_disagree_decide_nothing(self):
-        claim = compare("a", self.found(0.6, 0.7, 0.5), self.found(0.5, 0.5, 0.6))
-        assert "ahead in 2 of 3 seeds" in claim.evidence
-        assert claim.verdict == "is not decided"
-
-    def test_seeds_that_agree_by_chance_decide_nothing(self):
-        claim = compare("a", self.found(0.9, 0.6, 0.61), self.found(0.5, 0.59, 0.6))
-        assert "ahead in 3 of 3 seeds" in claim.evidence
-        assert "p < 0.001 on these test examples" in claim.evidence
-        assert claim.verdict == "is not decided"
-
-    def test_a_lead_that_examples_do_not_show_is_not_decided(self):
-        first, second = (0.510, 0.512, 0.511), (0.5, 0.501, 0.5015)
-        claim = compare(
-            "a", self.found(*first), Found([predictions(one, 2000, 10 + i) for i, one in enumerate(second)])
-        )
-        assert "p = 0.00" in claim.evidence.partition("over seeds")[0]
-        assert claim.verdict == "is not decided"
-
-    def test_runs_are_paired_by_their_seeds_not_by_their_order(self):
-        drawn = {seed: predictions(accuracy, 2000, seed) for seed, accuracy in {0: 0.9, 1: 0.6, 2: 0.75}.items()}
-        worse = {seed: predictions(accuracy, 2000, seed) for seed, accuracy in {2: 0.64, 0: 0.8, 1: 0.5}.items()}
-        claim = compare("a", Found([*drawn.values()], [*drawn]), Found([*worse.values()], [*worse]))
-        assert "ahead in 3 of 3 seeds" in claim.evidence
-        assert claim.verdict == "holds"
-
-    def test_the_best_is_held_against_the_second(self):
-        found = {
-            "liere8": self.found(0.7, 0.71, 0.7),
-            "rope_mixed": self.found(0.6, 0.6, 0.61),
-            "absolute": self.found(0.2, 0.2, 0.2),
-        }
-        claim = is_best("best", "liere8", found)
-        assert claim.verdict == "holds"
-        assert claim.evidence.startswith("against RoPE-Mixed")
-
-
 class TestOneSeed:
     @pytest.mark.parametrize("name", ["init", "block", "resolution", "shuffling", "compute"])
     def test_no_table_decides_a_claim_about_encodings(self, reproduce, name):
@@ -427,83 +300,29 @@ class TestOneSeed:
             assert "one seed" in claim["evidence"] or "not run" in claim["evidence"]
 
 
-class TestFound:
-    def test_seeds_are_averaged_example_by_example(self):
-        one, other = predictions(0.5, 100, 0), predictions(0.7, 100, 1)
-        found = Found([one, other])
-        assert np.array_equal(found.correct, (one.correct + other.correct) / 2)
-        assert found.accuracy.value == pytest.approx(0.6)
-        assert found.by_seed == [0.5, 0.7]
+class TestPages:
+    @pytest.mark.parametrize("name", ["size", "fraction", "block", "sharing", "pooling", "resolution", "spatial"])
+    def test_the_page_and_the_terminal_show_the_same_claims(self, reproduce, name):
+        fake_all(name, reproduce.out, only=())
+        printed, numbers = reproduce(name)
+        page = plain((reproduce.out / f"{name}.html").read_text())
+        assert "Do the paper's claims hold here?" in page
+        assert numbers["claims"]
+        for claim in numbers["claims"]:
+            shown = f"{claim['text']}: {claim['verdict']} ({claim['evidence']})"
+            assert shown in printed
+            assert shown in page
+        runs = numbers["runs"]
+        assert numbers["seconds"] == 10.0 * len(runs)
+        assert len({run["fingerprint"] for run in runs}) == len(runs)
 
-    def test_examples_are_paired_by_their_ids(self):
-        one, other = predictions(0.5, 100, 0), predictions(0.7, 100, 1)
-        first, second = Found([without(one, 3)]), Found([without(other, 7), other])
-        ids = [number for number in range(100) if number not in (3, 7)]
-        both = pair(first, second)
-        assert np.array_equal(both[0], one.correct[ids])
-        assert np.array_equal(both[1], other.correct[ids])
-        assert np.array_equal(pair(first, second, loss=True)[0], np.array(one.losses)[ids])
-
-    def test_examples_with_other_labels_are_not_paired(self):
-        one, other = predictions(0.5, 100, 0), predictions(0.7, 100, 1)
-        other.labels[4] += 1
-        with pytest.raises(ValueError, match=r"test example 4 has the labels \[4, 5\]: .*evaluate them again"):
-            pair(Found([one]), Found([other]))
-        with pytest.raises(ValueError, match="test example 4 has the labels"):
-            _ = Found([one, other]).accuracy
-
-    def test_few_common_examples_are_not_enough(self):
-        one = predictions(0.5, 100, 0)
-        with pytest.raises(ValueError, match="only 40 of 100 test examples are common to these runs"):
-            pair(Found([one]), Found([without(one, *range(60))]))
+    def test_flops_need_no_runs(self, reproduce):
+        printed, numbers = reproduce("flops")
+        assert "0.970 G*" in printed
+        assert "5.684 G" in printed
+        assert numbers["runs"] == []
 
 
-def without(found: Predictions, *ids: int) -> Predictions:
-    """Return predictions without those of some examples."""
-    rows = [row for row in zip(*vars(found).values(), strict=True) if row[0] not in ids]
-    return Predictions(*map(list, zip(*rows, strict=True)))
-
-
-def test_exported_predictions_are_the_same(tmp_path):
-    (one, *_) = prepare(CATALOGUE["main"], "small", {}, places=[tmp_path / "runs"], only=["CIFAR-10"]).wanted
-    run = finish(one.planned, one.planned.folder, {Condition(32): predictions(0.5)})
-    export_run(run, tmp_path / "kept")
-    kept = open_run(tmp_path / "kept")
-    (record,) = kept.evaluations("final")
-    assert record["predictions"].endswith(".csv.gz")
-    assert Predictions.read(kept.folder / record["predictions"]) == Predictions.read(
-        run.folder / run.evaluations()[0]["predictions"]
-    )
-    first = (kept.folder / record["predictions"]).read_bytes()
-    export_run(run, tmp_path / "kept")
-    assert (kept.folder / record["predictions"]).read_bytes() == first
-
-
-class TestHostileRuns:
-    @pytest.fixture
-    def run(self, tmp_path):
-        (one, *_) = prepare(CATALOGUE["main"], "small", {}, places=[tmp_path / "runs"], only=["CIFAR-10"]).wanted
-        return finish(one.planned, tmp_path / "made" / "run", {Condition(32): predictions(0.5)})
-
-    @pytest.mark.parametrize("way", ["{}/predictions", "predictions/../../../made/run/predictions"])
-    def test_predictions_are_exported_to_the_folder_and_nowhere_else(self, tmp_path, run, way):
-        (record,) = run.evaluations()
-        place = f"{way.format(run.folder)}/final-test-32.csv"
-        run.evaluation_file.write_text(json.dumps([record | {"predictions": place}]))
-        (tmp_path / "kept" / "made" / "run" / "predictions").mkdir(parents=True)
-        before = {path for path in tmp_path.rglob("*") if path.is_file()}
-        export_run(run, tmp_path / "kept" / "runs" / "new")
-        written = {path for path in tmp_path.rglob("*") if path.is_file()} - before
-        assert all(path.is_relative_to(tmp_path / "kept" / "runs" / "new") for path in written)
-        (record,) = open_run(tmp_path / "kept" / "runs" / "new").evaluations()
-        assert record["predictions"] == "predictions/final-test-32.csv.gz"
-
-    def test_a_device_is_not_copied_without_end(self, tmp_path, run):
-        run.metrics.unlink()
-        run.metrics.symlink_to("/dev/zero")
-        with pytest.raises(ValueError, match=r"metrics\.csv is a device, not a regular file"):
-            export_run(run, tmp_path / "kept")
-
-
-def test_keys_tell_fine_tuned_runs_apart():
-    assert Key("a", "", "b") != Key("a", "", "b", fine_tuned=True)
+def plain(page: str) -> str:
+    """Return the text of a page, with usual spaces."""
+    return html.unescape(re.sub(r"<[^>]*>", "", page)).replace("\N{NO-BREAK SPACE}", " ")
