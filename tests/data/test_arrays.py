@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from liere.data.arrays import ArrayData, resize
 from liere.data.augmentation import Augmentation
-from liere.data.examples import DataFacts
+from liere.data.facts import DataFacts
 
 FACTS = DataFacts(("a", "b"), 2, (6, 5), (0.5,) * 2, (0.5,) * 2)
 

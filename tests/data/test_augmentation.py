@@ -11,7 +11,7 @@ from liere.data.arrays import ArrayData
 from liere.data.augmentation import Augmentation, rand_augment
 from liere.data.batches import ExampleOrder, TrainingBatches, make_loader
 from liere.data.counter_random import random_below, random_words
-from liere.data.examples import DataFacts
+from liere.data.facts import DataFacts
 
 needs_torchvision = pytest.mark.skipif(
     importlib.util.find_spec("torchvision") is None, reason="torchvision is not installed"

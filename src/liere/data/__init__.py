@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from liere.data.arrays import ArrayData
 from liere.data.augmentation import Augmentation
-from liere.data.examples import Batch, DataFacts, ExampleSet
+from liere.data.examples import Batch, ExampleSet
+from liere.data.facts import DataFacts
 from liere.data.spatial import SpatialReasoning
 from liere.data.subsets import draw_fraction, hold_out
 

@@ -9,7 +9,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from liere.data.augmentation import Augmentation
-from liere.data.examples import Batch, DataFacts, ExampleSet
+from liere.data.examples import Batch, ExampleSet
+from liere.data.facts import DataFacts
 from liere.shapes import Int
 
 __all__ = ["ArrayData"]

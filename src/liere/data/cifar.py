@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from liere.data.examples import DataFacts
+from liere.data.facts import DataFacts
 from liere.data.pickled_batch import unpickle_batch
 from liere.files.reading import DamagedError, open_regular, read_bytes, read_json, reason
 from liere.files.writing import is_machine_trouble

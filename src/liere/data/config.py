@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from liere.config_fields import Count, CountOrZero, Few, FewOrZero, Rate, Section, Seed, Share, Side, Switch, Whole
-from liere.data.examples import DataFacts, ExampleSet
+from liere.data.examples import ExampleSet
+from liere.data.facts import DataFacts
 
 from pydantic import Field, model_validator  # isort: skip  (`liere.config_fields` tells where it is missing)
 

@@ -12,7 +12,8 @@ from torch import Tensor
 from liere.data import SpatialReasoning
 from liere.data.arrays import ArrayData
 from liere.data.augmentation import Augmentation
-from liere.data.examples import DataFacts, ExampleSet
+from liere.data.examples import ExampleSet
+from liere.data.facts import DataFacts
 from liere.data.subsets import draw_fraction, hold_out
 from liere.errors import suggest
 

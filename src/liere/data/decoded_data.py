@@ -8,7 +8,7 @@ from liere.data.class_folders import find_classes, list_files, split_folder
 from liere.data.config import OTHER_SIZE, DataConfig
 from liere.data.data_sets import choose_examples
 from liere.data.decoding import IMAGENET_MEAN, IMAGENET_STD, DecodedFiles
-from liere.data.examples import DataFacts
+from liere.data.facts import DataFacts
 from liere.data.file_table import FileTable
 from liere.data.image_folder import IMAGE_SUFFIXES, ImageFiles
 from liere.data.ucf101 import list_videos, read_classes

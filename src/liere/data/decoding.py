@@ -11,7 +11,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from liere.data.examples import Batch, DataFacts, ExampleSet
+from liere.data.examples import Batch, ExampleSet
+from liere.data.facts import DataFacts
 from liere.data.file_table import FileTable
 from liere.errors import visible
 from liere.shapes import Int

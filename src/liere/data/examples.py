@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from liere.data.facts import DataFacts
 from liere.shapes import Int
 
-__all__ = ["Batch", "DataFacts", "ExampleSet"]
+__all__ = ["Batch", "ExampleSet"]
 
 
 class Batch(NamedTuple):
@@ -28,25 +28,6 @@ class Batch(NamedTuple):
     ids: Tensor
     images: Tensor
     labels: Tensor
-
-
-@dataclass(frozen=True)
-class DataFacts:
-    """What a model has to know of a data set.
-
-    Attributes:
-        classes: Names of the classes.
-        channels: Channels of an image.
-        image_size: Length of each axis of an image: rows and columns, or time or depth before them.
-        mean: Of each channel, of pixels in [0, 1]; of float images as they are.
-        std: Standard deviation of each channel, likewise.
-    """
-
-    classes: tuple[str, ...]
-    channels: int
-    image_size: tuple[int, ...]
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
 
 
 class ExampleSet(Dataset[tuple[Tensor, int]]):

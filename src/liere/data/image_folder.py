@@ -12,7 +12,7 @@ from torch import Tensor
 from liere.data.augmentation import rand_augment
 from liere.data.crops import BOX_DRAWS, crop_middle, crop_resize, draw_box, to_tensor, uniform_numbers
 from liere.data.decoding import DecodedFiles, UnreadableError, is_trouble_of_the_machine
-from liere.data.examples import DataFacts
+from liere.data.facts import DataFacts
 from liere.data.file_table import FileTable
 from liere.files.reading import open_regular
 from liere.shapes import UInt8

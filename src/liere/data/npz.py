@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from liere.data.counter_random import combine
-from liere.data.examples import DataFacts
+from liere.data.facts import DataFacts
 from liere.errors import nearest, suggest
 from liere.files.reading import check_regular, memory_limit, open_regular, reason, shorten
 from liere.files.writing import is_machine_trouble

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from liere.data.counter_random import combine, random_below, random_words
-from liere.data.examples import Batch, DataFacts, ExampleSet
+from liere.data.examples import Batch, ExampleSet
+from liere.data.facts import DataFacts
 from liere.data.glyphs import CELL, DIRECTIONS, SYMBOLS, draw_symbols
 from liere.errors import suggest, whole_number
 from liere.shapes import Int, UInt8

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from liere.data.counter_random import combine, random_words
-from liere.data.examples import Batch, DataFacts, ExampleSet
+from liere.data.examples import Batch, ExampleSet
+from liere.data.facts import DataFacts
 from liere.layers import grid_shape
 from liere.shapes import Int
 

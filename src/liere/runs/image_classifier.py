@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from liere.data.examples import Batch, DataFacts
+from liere.data.examples import Batch
+from liere.data.facts import DataFacts
 from liere.data.normalization import to_float
 from liere.vit import VisionTransformer
 

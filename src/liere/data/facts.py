@@ -1,0 +1,95 @@
+"""What a model has to know of a data set: classes, channels, image size and normalization."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from liere.files.reading import shorten
+
+__all__ = ["DataFacts"]
+
+LONGEST = 10**6
+"""Classes, channels, or pixels along an axis: no data set has more."""
+LARGEST = 1e30  # of means and deviations, which models keep in 32 bits
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What a model has to know of a data set.
+
+    Attributes:
+        classes: Names of the classes.
+        channels: Channels of an image.
+        image_size: Length of each axis of an image: rows and columns, or time or depth before them.
+        mean: Of each channel, of pixels in [0, 1]; of float images as they are.
+        std: Standard deviation of each channel, likewise.
+    """
+
+    classes: tuple[str, ...]
+    channels: int
+    image_size: tuple[int, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the facts as JSON can hold them.
+
+        Example:
+            >>> facts = DataFacts(("cat", "dog"), 1, (8, 8), (0.5,), (0.25,))
+            >>> facts.as_dict()
+            {'classes': ['cat', 'dog'], 'channels': 1, 'image_size': [8, 8], 'mean': [0.5], 'std': [0.25]}
+            >>> DataFacts.from_dict(facts.as_dict()) == facts
+            True
+        """
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    @classmethod
+    def from_dict(cls, content: object) -> DataFacts:
+        """Return the facts that `as_dict` wrote, checked.
+
+        Raises:
+            ValueError: If something is missing, unknown or impossible; the message names it in one line.
+        """
+        if not isinstance(content, dict):
+            raise ValueError(f"facts of a data set must be an object, got {shorten(repr(content))}")  # noqa: TRY004
+        names = [field.name for field in fields(cls)]
+        for name in names:
+            if name not in content:
+                raise ValueError(f"the facts of the data set have no {name}")
+        for name in content:
+            if name not in names:
+                raise ValueError(f"the facts of the data set have an unknown entry {shorten(repr(name))}")
+        channels = content["channels"]
+        if not _is_length(channels):
+            raise ValueError(f"channels must be a positive integer, got {shorten(repr(channels))}")
+        classes = _entries(content, "classes", "strings", lambda value: type(value) is str)
+        size = _entries(content, "image_size", "positive integers", _is_length)
+        mean = _entries(content, "mean", f"{channels} finite numbers", _is_finite, channels)
+        std = _entries(content, "std", f"{channels} positive numbers", _is_positive, channels)
+        return cls(classes, channels, size, tuple(map(float, mean)), tuple(map(float, std)))
+
+
+def _entries(
+    content: dict[str, Any], name: str, what: str, is_right: Callable[[Any], bool], length: int | None = None
+) -> tuple[Any, ...]:
+    """Return a list of the facts; it must have this length, or any from 1 on."""
+    value = content[name]
+    is_list = isinstance(value, list) and 1 <= len(value) <= LONGEST and length in (None, len(value))
+    if not is_list or not all(map(is_right, value)):
+        raise ValueError(f"{name} must be a list of {what}, got {shorten(repr(value))}")
+    return tuple(value)
+
+
+def _is_length(value: Any) -> bool:
+    return type(value) is int and 1 <= value <= LONGEST
+
+
+def _is_finite(value: Any) -> bool:
+    return type(value) in (int, float) and -LARGEST <= value <= LARGEST
+
+
+def _is_positive(value: Any) -> bool:
+    return _is_finite(value) and value > 0
