@@ -15,7 +15,7 @@ from liere.data.arrays import ArrayData
 from liere.data.augmentation import Augmentation
 from liere.data.examples import ExampleSet
 from liere.data.facts import DataFacts
-from liere.data.spatial import SpatialReasoning
+from liere.data.spatial_scenes import SpatialReasoning
 from liere.presets import create_model
 
 __all__ = ["BATCH", "measure"]

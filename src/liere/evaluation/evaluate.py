@@ -12,8 +12,9 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from liere.data.batches import EvaluationBatches, make_loader
+from liere.data.batches import EvaluationBatches
 from liere.data.examples import Batch, ExampleSet
+from liere.data.loader import make_loader
 from liere.evaluation.predictions import Predictions
 from liere.evaluation.shuffling import ShuffledData
 from liere.evaluation.statistics import accuracy_interval, mean_interval

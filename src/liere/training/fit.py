@@ -11,8 +11,9 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
-from liere.data.batches import EvaluationBatches, ExampleOrder, TrainingBatches, make_loader
+from liere.data.batches import EvaluationBatches, ExampleOrder, TrainingBatches
 from liere.data.examples import Batch
+from liere.data.loader import make_loader
 from liere.files.writing import write_atomically
 from liere.machine import machine, versions
 from liere.optional.lightning_import import import_lightning
