@@ -303,9 +303,9 @@ class TestData:
             ("spatal", ["unknown data set 'spatal'", "did you mean 'spatial'?"]),
             ("spatial --size 100", ["size must be a multiple of 12 px", "100"]),
             ("spatial --split tran", ["unknown split 'tran'", "did you mean 'train'?"]),
-            ("spatial --distance 1 2 3", ["distance must be a number or the two ends"]),
-            ("spatial --colours red", ["unknown colours 'red'"]),
-            ("spatial --distractor-arrows -1", ["distractor_arrows must be at least 0"]),
+            ("spatial --distance [1,2,3]", ["data.distance must be", "[1, 2, 3]"]),
+            ("spatial --colors red", ["data.colors must be 'black' or 'random', got 'red'"]),
+            ("spatial --distractor-arrows -1", ["data.distractor_arrows must be greater than or equal to 0", "-1"]),
             ("spatial --out file/below.png", ["file/below.png", "choose another"]),
         ],
     )
@@ -317,7 +317,7 @@ class TestData:
 
     def test_a_sheet_of_examples_is_written(self, tmp_path, capsys, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        arguments = "--size 48 --split val --count 5 --colours random --distance 1 3"
+        arguments = "--size 48 --split val --count 5 --colors random --distance [1,3]"
         assert main(["data", "preview", "spatial", *arguments.split()]) == 0
         assert capsys.readouterr().out == "wrote spatial-val-48.png\n"
         assert (tmp_path / "spatial-val-48.png").read_bytes().startswith(PNG)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from liere.data.arrays import ArrayData, resize
 from liere.data.augmentation import Augmentation
-from liere.data.examples import DataFacts
+from liere.data.facts import DataFacts
 
 FACTS = DataFacts(("a", "b"), 2, (6, 5), (0.5,) * 2, (0.5,) * 2)
 
@@ -50,7 +50,7 @@ class TestExamples:
         with pytest.raises(ValueError, match="there are 3 images, but 2 labels"):
             ArrayData(noise(3, 2, 6, 5), torch.tensor([0, 1]), FACTS)
 
-    def test_only_examples_with_random_words_are_changed(self):
+    def test_only_examples_with_random_bits_are_changed(self):
         data = make_data(augmentation=Augmentation(padding=2, flip=True))
         words = torch.arange(9) * 7919
         assert torch.equal(data.load(range(9))[1], data.images)

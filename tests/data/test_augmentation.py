@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from liere.data.arrays import ArrayData
 from liere.data.augmentation import Augmentation, rand_augment
-from liere.data.batches import ExampleOrder, TrainingBatches, make_loader
-from liere.data.counter_random import random_below, random_words
-from liere.data.examples import DataFacts
+from liere.data.batches import ExampleOrder, TrainingBatches
+from liere.data.counter_random import random_below, random_bits
+from liere.data.facts import DataFacts
+from liere.data.loader import make_loader
 from liere.optional.torchvision_ops import import_with_torchvision
 
 needs_torchvision = pytest.mark.skipif(
@@ -27,7 +28,7 @@ def noise(*shape: int) -> torch.Tensor:
 
 def slowly(image: torch.Tensor, word: int, padding: int, flip: bool) -> torch.Tensor:
     """Flip and crop an image `[channels, *rest, height, width]`, a pixel at a time."""
-    draws = random_words(torch.tensor([word]), 3)[0]
+    draws = random_bits(torch.tensor([word]), 3)[0]
     mirrored = flip and int(draws[0]) % 2 == 1
     down, right = (int(random_below(draw, 2 * padding + 1)) - padding for draw in draws[1:])
     height, width = image.shape[-2:]
@@ -74,7 +75,7 @@ class TestFlipsAndCrops:
         assert 1800 < (found[:, 0, 0, 0] == 2).sum() < 2200
 
     def test_a_flip_does_not_tell_the_crop(self):
-        draws = random_words(torch.arange(4000), 3)
+        draws = random_bits(torch.arange(4000), 3)
         mirrored, down = (draws[:, 0] & 1).bool(), random_below(draws[:, 1], 9)
         for part in (down[mirrored], down[~mirrored]):
             assert torch.bincount(part, minlength=9).min() > 0.7 * len(part) / 9

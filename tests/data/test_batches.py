@@ -1,20 +1,13 @@
 from __future__ import annotations
 
 import collections
-import gc
 import itertools
-import signal
-import subprocess
-import sys
-import time
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from liere.data import SpatialReasoning
-from liere.data.batches import EvaluationBatches, ExampleOrder, TrainingBatches, make_loader, seed_of
+from liere.data.batches import EvaluationBatches, ExampleOrder, TrainingBatches, seed_of
 
 worlds = st.sampled_from([1, 2, 3, 4])
 
@@ -85,7 +78,7 @@ class TestTrainingBatches:
             parts = [dealt[rank][step * accumulate + part] for part in range(accumulate) for rank in range(world)]
             assert len({len(part.indices) for part in parts}) == 1  # equal shares, so that means of means are means
             assert [example for part in parts for example in part.indices] == expected.indices
-            assert torch.equal(torch.cat([part.words for part in parts]), expected.words)
+            assert torch.equal(torch.cat([part.bits for part in parts]), expected.bits)
 
     @given(first=st.integers(0, 11), shape=batch_shapes(), rank=st.integers(0, 3))
     def test_starting_at_any_step_gives_the_same_tail(self, first, shape, rank):
@@ -95,7 +88,7 @@ class TestTrainingBatches:
         tail = list(TrainingBatches(ExampleOrder(17, 2), range(first, 12), batch_size, accumulate, rank, world))
         assert [draw.indices for draw in tail] == [draw.indices for draw in whole[first * accumulate :]]
         for one, other in zip(tail, whole[first * accumulate :], strict=True):
-            assert torch.equal(one.words, other.words)
+            assert torch.equal(one.bits, other.bits)
 
     @given(shape=batch_shapes(), steps=st.integers(0, 5))
     def test_its_length_is_the_number_of_batches(self, shape, steps):
@@ -130,102 +123,6 @@ class TestEvaluationBatches:
         assert alone == together
 
 
-class TestLoader:
-    def test_batches_hold_ids_images_and_labels(self):
-        data = SpatialReasoning(48, "val", length=10)
-        torch.manual_seed(0)
-        before = torch.get_rng_state()
-        (first, second, third) = make_loader(data, EvaluationBatches(10, 4))
-        assert torch.equal(torch.get_rng_state(), before)
-        assert third.ids.tolist() == [8, 9]
-        for batch in (first, second, third):
-            images, labels = data.batch(batch.ids.tolist())
-            assert torch.equal(batch.images, images)
-            assert torch.equal(batch.labels, labels)
-
-    def test_workers_load_the_same_in_the_same_order(self):
-        data = SpatialReasoning(48, "train", length=20)
-        batches = TrainingBatches(ExampleOrder(20, 1), range(4), 6, 2)
-        loaded = [list(make_loader(data, batches, workers=workers)) for workers in (0, 2)]
-        assert len(loaded[0]) == 8
-        for one, other in zip(*loaded, strict=True):
-            assert all(torch.equal(*parts) for parts in zip(one, other, strict=True))
-
-    def test_workers_leave_signals_to_the_process_that_trains(self):
-        class Handlers(SpatialReasoning):
-            def load(self, indices, words=None):
-                ignored = [signal.getsignal(one) == signal.SIG_IGN for one in (signal.SIGINT, signal.SIGTERM)]
-                return super().load(indices)._replace(labels=torch.tensor(ignored, dtype=torch.long))
-
-        numbers = (signal.SIGINT, signal.SIGTERM)
-        before = [signal.getsignal(number) for number in numbers]
-        (batch,) = make_loader(Handlers(48, "val", length=2), EvaluationBatches(2, 2), workers=1)
-        assert batch.labels.tolist() == [1, 1]
-        list(make_loader(Handlers(48, "val", length=2), EvaluationBatches(2, 2)))
-        assert [signal.getsignal(number) for number in numbers] == before
-
-    @pytest.mark.parametrize("method", [None, "forkserver"])
-    def test_workers_that_are_left_at_the_end_of_the_program_do_not_keep_it(self, tmp_path, method):
-        code = (
-            "import multiprocessing\n"
-            "from liere.data import SpatialReasoning\n"
-            "from liere.data.batches import EvaluationBatches, make_loader\n"
-            "def work():\n"
-            "    data = SpatialReasoning(48, 'val', length=400)\n"
-            "    batches = iter(make_loader(data, EvaluationBatches(400, 4), workers=2))\n"
-            "    next(batches)\n"
-            "    batches.itself = batches\n"  # not collected before the end
-            "    print('leaves', flush=True)\n"
-            "if __name__ == '__main__':\n"
-        )
-        if method is None:
-            code += "    work()\n"
-        else:
-            code += f"    process = multiprocessing.get_context({method!r}).Process(target=work)\n"
-            code += "    process.start(), process.join()\n"
-        # A file: what is waited for is the program itself, not the end of a pipe that a worker has open.
-        (tmp_path / "program.py").write_text(code)
-        with (tmp_path / "log").open("w") as log:
-            command = [sys.executable, tmp_path / "program.py"]
-            done = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, timeout=120, check=False)
-        assert (done.returncode, (tmp_path / "log").read_text()) == (0, "leaves\n")
-
-    def test_workers_of_a_loader_that_is_garbage_end_by_themselves(self):
-        batches = iter(make_loader(SpatialReasoning(48, "val", length=40), EvaluationBatches(40, 4), workers=2))
-        next(batches)
-        workers = batches._workers
-        batches.itself = [batches]  # a cycle, as in the traceback of an error
-        del batches
-        gc.collect()
-        assert [worker.exitcode for worker in workers] == [0, 0]
-
-    def test_a_worker_that_does_not_end_is_killed(self, monkeypatch):
-        class Stuck(SpatialReasoning):
-            def load(self, indices, words=None):
-                if indices == [1]:
-                    time.sleep(1_000)
-                return super().load(indices)
-
-        monkeypatch.setattr(torch.utils.data._utils, "MP_STATUS_CHECK_INTERVAL", 0.5)
-        batches = iter(make_loader(Stuck(48, "val", length=2), EvaluationBatches(2, 1), workers=1))
-        next(batches)
-        (worker,) = batches._workers
-        batches._shutdown_workers()
-        assert worker.exitcode == -signal.SIGKILL
-
-    def test_workers_are_started_with_signals_blocked(self):
-        class Mask(SpatialReasoning):
-            def load(self, indices, words=None):
-                blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
-                found = [one in blocked for one in (signal.SIGINT, signal.SIGTERM)]
-                return super().load(indices)._replace(labels=torch.tensor(found, dtype=torch.long))
-
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
-        (batch,) = make_loader(Mask(48, "val", length=2), EvaluationBatches(2, 2), workers=1)
-        assert batch.labels.tolist() == [1, 1]
-        assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
-
-
 def test_seeds_depend_on_every_number_and_fit_into_63_bits():
     numbers = [(a, b) for a in range(-5, 20) for b in range(20)]
     found = {seed_of(*pair) for pair in numbers}
@@ -233,7 +130,7 @@ def test_seeds_depend_on_every_number_and_fit_into_63_bits():
     assert all(0 <= seed < 2**63 for seed in found)
 
 
-def test_augmentation_words_differ_from_place_to_place_and_seed_to_seed():
+def test_augmentation_bits_differ_from_place_to_place_and_seed_to_seed():
     one, other = (list(TrainingBatches(ExampleOrder(8, seed), range(4), 8)) for seed in (0, 1))
-    words = torch.cat([draw.words for draw in [*one, *other]])
-    assert len(words.unique()) == 64
+    bits = torch.cat([draw.bits for draw in [*one, *other]])
+    assert len(bits.unique()) == 64

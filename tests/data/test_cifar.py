@@ -12,9 +12,11 @@ import pytest
 import torch
 
 pytest.importorskip("tests.training.requirements")
-from liere.data import cifar, pickled_batch
-from liere.data.cifar import CIFAR_FACTS, PNG_FILES, read_cifar
-from liere.data.pickled_batch import unpickle_batch
+from liere.data.cifar import Cifar10Data, Cifar100Data
+from liere.data.reading import cifar_files, cifar_pngs, pickled_batch
+from liere.data.reading.cifar_files import read_cifar
+from liere.data.reading.cifar_pngs import PNG_FILES
+from liere.data.reading.pickled_batch import unpickle_batch
 from liere.runs.config_file import parse_config
 from tests.data.archives import ARCHIVES, FOLDERS, python2_pickle, write_cifar, write_cifar_pngs
 
@@ -59,7 +61,7 @@ class TestReading:
     @pytest.mark.parametrize("name", NAMES)
     def test_torchvision_reads_the_same(self, tmp_path, monkeypatch, name):
         write_cifar(tmp_path, name, as_archive=False)
-        source = cifar._source(name)
+        source = cifar_files._source(name)
         monkeypatch.setattr(source, "_check_integrity", lambda self: True)
         monkeypatch.setattr(source, "_load_meta", lambda self: None)
         theirs = source(tmp_path, train=True)
@@ -80,7 +82,7 @@ class TestReading:
     @pytest.mark.parametrize("name", NAMES)
     def test_right_sums_are_accepted(self, tmp_path, monkeypatch, name):
         expected = write_cifar(tmp_path, name, as_archive=False)
-        source = cifar._source(name)
+        source = cifar_files._source(name)
         for listed in ("train_list", "test_list"):
             files = [file for file, _ in getattr(source, listed)]
             sums = [[file, hashlib.md5((tmp_path / FOLDERS[name] / file).read_bytes()).hexdigest()] for file in files]
@@ -89,8 +91,8 @@ class TestReading:
         assert_same(read_cifar(name, tmp_path, "test"), expected["test"])
 
     def test_facts_are_those_of_the_classes(self):
-        assert [len(CIFAR_FACTS[name].classes) for name in NAMES] == [10, 100]
-        assert CIFAR_FACTS["cifar10"].classes[3] == "cat"
+        assert [len(section.known_facts.classes) for section in (Cifar10Data, Cifar100Data)] == [10, 100]
+        assert Cifar10Data.known_facts.classes[3] == "cat"
 
 
 class TestDamage:
@@ -278,8 +280,9 @@ class TestMemory:
 
     @pytest.fixture(autouse=True)
     def limits(self, monkeypatch):
-        monkeypatch.setattr(cifar, "FILE_BYTES", 200_000)
-        monkeypatch.setattr(cifar, "ARCHIVE_BYTES", 250_000)
+        for module in (cifar_files, cifar_pngs):
+            monkeypatch.setattr(module, "FILE_BYTES", 200_000)
+        monkeypatch.setattr(cifar_files, "ARCHIVE_BYTES", 250_000)
 
     def refuse(self, root, message):
         with pytest.raises(ValueError, match=message):
@@ -342,7 +345,7 @@ class TestMemory:
         with pytest.raises(
             (ValueError, Image.DecompressionBombError), match=r"pixels, not 1,024 x 10,000 at most|decompression bomb"
         ):
-            cifar._read_rows((tmp_path / "file.png").read_bytes())
+            cifar_pngs._read_rows((tmp_path / "file.png").read_bytes())
 
     @pytest.mark.parametrize(
         ("content", "message"),

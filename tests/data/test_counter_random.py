@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from liere.data.counter_random import combine, random_below, random_words
+from liere.data.counter_random import combine, random_below, random_bits
 
 WORD = 2**64
 words = st.integers(-(2**63), 2**63 - 1)
@@ -33,7 +33,7 @@ def combined(start: int, *counters: int) -> int:
 
 @given(starts=st.lists(words, max_size=3), count=st.integers(0, 9))
 def test_words_are_those_of_splitmix64(starts, count):
-    found = random_words(torch.tensor(starts, dtype=torch.long), count)
+    found = random_bits(torch.tensor(starts, dtype=torch.long), count)
     assert found.shape == (len(starts), count)
     assert [[word % WORD for word in row] for row in found.tolist()] == [split_mix(start, count) for start in starts]
 
@@ -41,7 +41,7 @@ def test_words_are_those_of_splitmix64(starts, count):
 def test_words_are_those_that_others_print():
     # For state 1234567, as Rosetta Code ("Pseudo-random numbers/Splitmix64") prints them.
     expected = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
-    assert [word % WORD for word in random_words(torch.tensor([1234567]), 4)[0].tolist()] == expected
+    assert [word % WORD for word in random_bits(torch.tensor([1234567]), 4)[0].tolist()] == expected
 
 
 @given(start=words, counters=st.lists(words, max_size=3))

@@ -5,6 +5,7 @@ import itertools
 import os
 import zipfile
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("tests.training.requirements")
-from liere.data import npz
-from liere.data.npz import divide, read_npz
+from liere.data.reading import npz_archive, npz_parts, npz_pixels, npz_splits
+from liere.data.reading.npz_arrays import read_npz
+from liere.data.subsets import divide
 from liere.runs.config_file import parse_config
+from tests.data.sections import open_data
 
 
 def noise(*shape: int, seed: int = 0) -> np.ndarray:
@@ -425,8 +428,8 @@ class TestCache:
         file = save(tmp_path / "file.npz", **three_splits())
         data = config(file)
         reads = []
-        original = npz._read_part
-        monkeypatch.setattr(npz, "_read_part", lambda *given: reads.append(given) or original(*given))
+        original = npz_parts._read_part
+        monkeypatch.setattr(npz_parts, "_read_part", lambda *given: reads.append(given) or original(*given))
         for split in ("train", "val", "test"):
             data.load(split)
             config(file).load(split, length=1)
@@ -446,7 +449,7 @@ class TestCache:
             file = save(tmp_path / name / "file.npz", **three_splits(shape))
             os.utime(file, ns=(0, 0))
             monkeypatch.chdir(tmp_path / name)
-            assert read_npz(npz.Path("file.npz")).facts.image_size == shape
+            assert read_npz(Path("file.npz")).facts.image_size == shape
 
 
 PLAIN = {"images": noise(30, 4, 4), "labels": np.arange(30) % 2}
@@ -604,7 +607,7 @@ class TestMemory:
 
     @pytest.fixture(autouse=True)
     def allowance(self, monkeypatch):
-        monkeypatch.setattr(npz, "ALLOWANCE", 400_000)
+        monkeypatch.setattr(npz_archive, "ALLOWANCE", 400_000)
 
     def refuse(self, file, message=r"would take [\d,]+ bytes of memory, but at most 400,000 are allowed .* np\.savez "):
         with pytest.raises(ValueError, match=message):
@@ -653,7 +656,7 @@ class TestMemory:
         self.refuse(write_zip(tmp_path / "file.npz", method, images=images, labels=images), "numpy does not use")
 
     def test_many_groups_and_many_classes_take_linear_memory(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(npz, "ALLOWANCE", 2**28)
+        monkeypatch.setattr(npz_archive, "ALLOWANCE", 2**28)
         count = 60_000
         numbers = np.arange(count)
         np.savez(tmp_path / "file.npz", images=noise(count, 1, 1), labels=numbers // 3, groups=numbers)
@@ -661,9 +664,9 @@ class TestMemory:
 
     def test_levels_are_counted_in_parts(self, monkeypatch):
         images = noise(7, 3, 5, 5)
-        whole = npz._statistics(images)
-        monkeypatch.setattr(npz, "COUNTED_AT_ONCE", 60)
-        assert npz._statistics(images) == whole
+        whole = npz_pixels.statistics(images)
+        monkeypatch.setattr(npz_pixels, "COUNTED_AT_ONCE", 60)
+        assert npz_pixels.statistics(images) == whole
 
     @pytest.mark.parametrize("name", ["file.npz", "folder/train.npz"])
     def test_a_pipe_is_named_and_not_waited_for(self, tmp_path, name):
@@ -680,7 +683,7 @@ def test_a_group_counts_for_the_class_that_most_of_it_has(pairs):
     labels = np.array([label for _, label in pairs])
     counts = np.zeros((units.max() + 1, labels.max() + 1), dtype=np.int64)
     np.add.at(counts, (units, labels), 1)
-    assert npz._main_classes(units, labels).tolist() == counts.argmax(1).tolist()
+    assert npz_splits._main_classes(units, labels).tolist() == counts.argmax(1).tolist()
 
 
 class TestDigest:
@@ -695,11 +698,9 @@ class TestDigest:
 
     def test_other_arrays_than_those_that_are_meant_are_refused(self, tmp_path):
         pytest.importorskip("pydantic")
-        from liere.data.config import DataConfig
-
         file = tmp_path / "mine.npz"
         np.savez(file, images=np.zeros((20, 4, 4), dtype=np.uint8), labels=np.arange(20) % 2)
         digest = read_npz(file).sha256
-        assert len(DataConfig(name="npz", root=str(file), sha256=digest).load("train")) == 16
+        assert len(open_data("npz", root=str(file), sha256=digest).load("train")) == 16
         with pytest.raises(ValueError, match=f"their SHA-256 sum is {digest}, not 0123; .* --data.sha256 null"):
-            DataConfig(name="npz", root=str(file), sha256="0123").load("train")
+            open_data("npz", root=str(file), sha256="0123").load("train")

@@ -7,11 +7,11 @@ import torch
 
 pytest.importorskip("tests.training.requirements")
 pytest.importorskip("av")
-from liere.data.config import DataConfig
 from liere.evaluation.evaluate import evaluate
 from liere.evaluation.predictions import Predictions
 from liere.training.fit import train
 from tests.data.file_archives import ACTIONS, shown_numbers, truncate, write_ucf101
+from tests.data.sections import open_data
 from tests.training.tiny import make_run, quiet
 
 
@@ -28,7 +28,7 @@ def root(archive, tmp_path):
 
 
 def load(root, split="train", *, size=32, length=None, **fields):
-    return DataConfig(name="ucf101", root=str(root), **fields).load(split, size=size, length=length)
+    return open_data("ucf101", root=str(root), **fields).load(split, size=size, length=length)
 
 
 def names(data):
@@ -51,7 +51,7 @@ def test_the_lists_of_a_fold_are_followed(archive, fold):
     assert test.labels.tolist() == [0, 1, 2]
     assert train.facts.classes == ACTIONS
     assert train.facts.image_size == (8, 32, 32)
-    assert DataConfig(name="ucf101", root=str(archive)).facts.image_size == (8, 224, 224)
+    assert open_data("ucf101", root=str(archive)).facts.image_size == (8, 224, 224)
 
 
 def test_clips(archive):
@@ -93,7 +93,7 @@ def test_a_missing_list_is_named(root, list_name, split):
 
 
 def test_without_the_data_set():
-    facts = DataConfig(name="ucf101", root="nowhere").facts
+    facts = open_data("ucf101", root="nowhere").facts
     assert (len(facts.classes), facts.image_size) == (101, (8, 224, 224))
     with pytest.raises(FileNotFoundError, match=r"nowhere.ucfTrainTestlist.classInd.txt is missing"):
         load("nowhere")

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from liere.data.counter_random import random_words
+from liere.data.counter_random import random_bits
 from liere.evaluation.shuffled_data import shuffle_frames, shuffle_patches
 
 # Of the chi-square distribution with 23 and 5 degrees of freedom: above in one of 10,000 cases.
@@ -18,7 +18,7 @@ CHI_SQUARE_23, CHI_SQUARE_5 = 53.0, 25.7
 
 def order(word: int, places: int) -> list[int]:
     """Sort places by the random words that belong to them."""
-    keys = [int(key) for key in random_words(torch.tensor([word]), places)[0]]
+    keys = [int(key) for key in random_bits(torch.tensor([word]), places)[0]]
     return sorted(range(places), key=lambda place: keys[place])
 
 

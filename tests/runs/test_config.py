@@ -9,7 +9,7 @@ pytest.importorskip("pydantic")
 pytest.importorskip("yaml")
 import yaml
 
-from liere.data.config import FIELDS
+from liere.data.config import SECTIONS
 from liere.runs.config import RunConfig, config_fields
 from liere.runs.config_file import load_yaml, parse_config, read_config
 
@@ -57,7 +57,7 @@ WRONG = [
     ({"data": {"distance": [1, 2, 3]}}, ["data.distance must be", "[1, 2, 3]"]),
     ({"data": {"distance": [1, "x"]}}, ["data.distance must be", "x"]),
     ({"data": {"distractor_arrows": -1}}, ["data.distractor_arrows must be", "greater than or equal to 0", "-1"]),
-    ({"data": {"colours": "red"}}, ["data.colours must be", "'black' or 'random'", "'red'"]),
+    ({"data": {"colors": "red"}}, ["data.colors must be", "'black' or 'random'", "'red'"]),
     ({"optimizer": {"learning_rate": 0}}, ["optimizer.learning_rate must be", "greater than 0", "0"]),
     ({"optimizer": {"learning_rate": "fast"}}, ["optimizer.learning_rate must be", "number", "'fast'"]),
     ({"optimizer": {"learning_rate": float("inf")}}, ["optimizer.learning_rate must be", "finite", "inf"]),
@@ -214,7 +214,7 @@ OTHER = {
     "data.sha256": "a digest",
     "training.start_from": "runs/another",
     "data.distance": (1, 4),
-    "data.colours": "random",
+    "data.colors": "random",
     "model.encoding": "absolute",
     "model.options": {"share_heads": True},
     "model.size": "vit_tiny",
@@ -255,7 +255,7 @@ class TestFingerprint:
     @pytest.mark.parametrize("name", [name for name, _ in config_fields()])
     def test_it_tells_what_decides_the_weights_and_nothing_else(self, name):
         field = name.removeprefix("data.")
-        owners = [owner for owner, fields in FIELDS.items() if field in fields]
+        owners = [section.model_fields["name"].default for section in SECTIONS if field in section.model_fields]
         owner = owners[0] if owners else "spatial"
         root = {"root": "arrays.npz"} if owner == "npz" else {}
         base = parse_config({"data": {"name": owner, **root}, "training": {"batch_size": 64}})

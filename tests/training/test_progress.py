@@ -19,9 +19,9 @@ def lines_of(run, monkeypatch, seconds: float, split: str) -> list[str]:
     """Train with data of which one split takes its time, and return what is said."""
     load = SpatialReasoning.load
 
-    def slow_load(self, indices, words=None):
+    def slow_load(self, indices, bits=None):
         time.sleep(seconds if self.split == split else 0)
-        return load(self, indices, words)
+        return load(self, indices, bits)
 
     monkeypatch.setattr(SpatialReasoning, "load", slow_load)
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)

@@ -13,8 +13,9 @@ from liere.bench.race import race
 from liere.bench.record import Answer, Settings
 from liere.data.arrays import ArrayData
 from liere.data.augmentation import Augmentation
-from liere.data.examples import DataFacts, ExampleSet
-from liere.data.spatial import SpatialReasoning
+from liere.data.examples import ExampleSet
+from liere.data.facts import DataFacts
+from liere.data.spatial_scenes import SpatialReasoning
 from liere.presets import create_model
 
 __all__ = ["BATCH", "measure"]

@@ -11,8 +11,13 @@ __all__ = ["add_fields", "given_fields"]
 PREFIX = "field:"
 
 
-def add_fields(parser: argparse.ArgumentParser) -> None:
-    """Add an argument for every field; none where the packages for training are not installed, which `run` tells."""
+def add_fields(parser: argparse.ArgumentParser, only: str | None = None) -> None:
+    """Add an argument for every field; none where the packages for training are not installed, which `run` tells.
+
+    Args:
+        parser: What to add them to.
+        only: The section whose fields to add, each by a short name, too: `--size` for `--data.size`. None for all.
+    """
     parser.allow_abbrev = False
     try:
         from liere.runs.config import config_fields
@@ -21,14 +26,17 @@ def add_fields(parser: argparse.ArgumentParser) -> None:
         return
     groups: dict[str, argparse._ArgumentGroup] = {}
     for name, field in config_fields():
-        section = name.rpartition(".")[0]
+        section, _, short = name.rpartition(".")
+        if only not in (None, section) or (only, short) == (section, "name"):
+            continue
         if section not in groups:
             groups[section] = parser.add_argument_group(
                 f"fields of {section}" if section else "fields", "override the configuration"
             )
         default = "null" if field.default is None else field.default
+        names = [name] if only is None else list(dict.fromkeys([short.replace("_", "-"), short, name]))
         groups[section].add_argument(
-            f"--{name}",
+            *(f"--{one}" for one in names),
             dest=PREFIX + name,
             default=argparse.SUPPRESS,
             metavar="X",
@@ -37,5 +45,5 @@ def add_fields(parser: argparse.ArgumentParser) -> None:
 
 
 def given_fields(args: argparse.Namespace) -> dict[str, str]:
-    """Return the fields that were given, as words."""
+    """Return the fields that were given, as words of the command line."""
     return {key.removeprefix(PREFIX): word for key, word in vars(args).items() if key.startswith(PREFIX)}

@@ -143,7 +143,7 @@ def _cost(entry: Entry, scale: str, data: Path | None) -> str:
     try:
         operations = sum(run.operations for run in missing)
     except (OSError, ValueError):  # of arrays that are not there, or other ones
-        files = {str(run.config.data.path) for run in missing if not run.config.data.is_known_by_heart}
+        files = {str(run.config.data.path) for run in missing if run.config.data.facts_need_files}
         return f"{count}; cost unknown without {', '.join(sorted(files))}"
     seconds = estimate_seconds(operations) if scale == "small" else operations / GPU_SPEED
     return f"{count}: {scaled(operations)}, {duration(seconds)}"
@@ -233,7 +233,7 @@ def _say_missing(reproduction: Reproduction) -> int:
     untrained = [run for run in missing if not run.is_trained()]
     if len(untrained) < len(missing):
         say(f"{reproduction.entry.name}: {len(missing) - len(untrained)} are trained, and have to be tested")
-    if untrained and all(run.config.data.is_known_by_heart or run.config.data.path.exists() for run in untrained):
+    if untrained and all(not run.config.data.facts_need_files or run.config.data.path.exists() for run in untrained):
         operations = sum(run.operations for run in untrained)
         hint = f"at least about {duration(estimate_seconds(operations))} on the cores of this machine"
         if operations > A_WEEK:

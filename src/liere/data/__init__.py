@@ -1,12 +1,17 @@
-"""Data sets, one a file; `liere.data.config.DataConfig` opens any of them by name."""
+"""Data sets, one per file: its section of a configuration, its facts and its loader, side by side.
+
+What is exported here needs torch alone; `liere.data.config` opens any data set by name.
+"""
 
 from __future__ import annotations
 
 from liere.data.arrays import ArrayData
 from liere.data.augmentation import Augmentation
-from liere.data.examples import Batch, DataFacts, ExampleSet
-from liere.data.spatial import SpatialReasoning
+from liere.data.examples import Batch, ExampleSet
+from liere.data.facts import DataFacts
+from liere.data.spatial_scenes import SpatialReasoning
 from liere.data.subsets import draw_fraction, hold_out
+from liere.data.torch_datasets import GivenData, from_datasets
 
 __all__ = [
     "ArrayData",
@@ -14,7 +19,9 @@ __all__ = [
     "Batch",
     "DataFacts",
     "ExampleSet",
+    "GivenData",
     "SpatialReasoning",
     "draw_fraction",
+    "from_datasets",
     "hold_out",
 ]

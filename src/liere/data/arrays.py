@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -9,10 +10,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from liere.data.augmentation import Augmentation
-from liere.data.examples import Batch, DataFacts, ExampleSet
+from liere.data.examples import Batch, ExampleSet
+from liere.data.facts import DataFacts
 from liere.shapes import Int
 
-__all__ = ["ArrayData"]
+__all__ = ["ArrayData", "resize", "scale_size"]
+
+RESIZED_PIXELS = 2**23
+"""Pixels that any example may be resized to; others to 8 times as many as they have."""
 
 
 class ArrayData(ExampleSet):
@@ -52,12 +57,12 @@ class ArrayData(ExampleSet):
     def __len__(self) -> int:
         return len(self.labels)
 
-    def load(self, indices: Sequence[int], words: Int[Tensor, "batch"] | None = None) -> Batch:
-        """Return a batch, augmented if there are random words."""
+    def load(self, indices: Sequence[int], bits: Int[Tensor, "batch"] | None = None) -> Batch:
+        """Return a batch, augmented if there are random bits."""
         ids = torch.tensor(indices, dtype=torch.long)
         images = self.images[ids]
-        if words is not None and self.augmentation:
-            images = self.augmentation(images, words)
+        if bits is not None and self.augmentation:
+            images = self.augmentation(images, bits)
         return Batch(ids, resize(images, self._facts.image_size), self.labels[ids])
 
 
@@ -75,3 +80,30 @@ def resize(images: Tensor, size: Sequence[int]) -> Tensor:
         images.float(), tuple(size), mode="bilinear" if is_flat else "trilinear", align_corners=False, antialias=is_flat
     )
     return resized if images.is_floating_point() else resized.round_().clamp_(0, 255).to(images.dtype)
+
+
+def scale_size(size: tuple[int, ...], side: int | None, name: str, *, keep_first: bool = False) -> tuple[int, ...]:
+    """Return the length of each axis where the last one is `side`, the others in proportion.
+
+    Args:
+        size: Length of each axis of the examples.
+        side: The new length of the last one; None for the old one.
+        name: Of the examples, for the message.
+        keep_first: Whether the first axis, of frames, keeps its length.
+
+    Raises:
+        ValueError: If that is a lot, as it is where the last axis is by far the shortest.
+
+    Example:
+        >>> scale_size((4, 32, 16), 8, "clips"), scale_size((4, 32, 16), 8, "clips", keep_first=True)
+        ((2, 16, 8), (4, 16, 8))
+    """
+    if side is None:
+        return size
+    scaled = tuple(max(round(side * length / size[-1]), 1) for length in size)
+    scaled = (size[0], *scaled[1:]) if keep_first else scaled
+    if math.prod(scaled) > max(8 * math.prod(size), RESIZED_PIXELS):
+        raise ValueError(
+            f"{name} have axes {size} and would have {scaled} where the last one is {side}: choose a smaller size"
+        )
+    return scaled

@@ -1,4 +1,4 @@
-"""Random changes of training images, each a function of a random word: the same for any number of workers."""
+"""Random changes of training images, each a function of random bits: the same for any number of workers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from liere.data.counter_random import random_below, random_words
+from liere.data.counter_random import random_below, random_bits
+from liere.data.facts import DataFacts
 from liere.optional.torchvision_ops import import_with_torchvision
 from liere.shapes import Int
 
-__all__ = ["Augmentation", "rand_augment"]
+__all__ = ["Augmentation", "check_rand_augment", "rand_augment"]
 
 
 @dataclass(frozen=True)
@@ -37,21 +38,18 @@ class Augmentation:
     def __bool__(self) -> bool:
         return bool(self.padding or self.flip or self.rand_augment)
 
-    def __call__(self, images: Tensor, words: Int[Tensor, "batch"]) -> Tensor:
+    def __call__(self, images: Tensor, bits: Int[Tensor, "batch"]) -> Tensor:
         """Return changed images, `[batch, channels, *size]`; axes before the last two are left as they are.
 
         Args:
             images: The images.
-            words: A random word for each.
+            bits: 64 random bits for each.
         """
         if self.rand_augment is not None:
             images = torch.stack(
-                [
-                    rand_augment(image, word, *self.rand_augment)
-                    for image, word in zip(images, words.tolist(), strict=True)
-                ]
+                [rand_augment(image, own, *self.rand_augment) for image, own in zip(images, bits.tolist(), strict=True)]
             )
-        draws = random_words(words, 3)
+        draws = random_bits(bits, 3)
         if self.flip:
             mirrored = (draws[:, 0] & 1).bool()
             images = torch.where(mirrored.view(-1, *[1] * (images.ndim - 1)), images.flip(-1), images)
@@ -68,12 +66,27 @@ class Augmentation:
         return padded.gather(-1, columns.expand_as(images))
 
 
-def rand_augment(image: Tensor, word: int, operations: int = 2, magnitude: int = 9) -> Tensor:
-    """Return a uint8 image `[..., 3, height, width]` after torchvision's `RandAugment`, which this word decides.
+def check_rand_augment(dtype: torch.dtype, facts: DataFacts, name: str) -> None:
+    """Raise `ValueError` if images are not those that RandAugment is made for.
+
+    Args:
+        dtype: Of the images.
+        facts: Of the data set.
+        name: Of the data set, for the message.
+    """
+    if dtype != torch.uint8 or len(facts.image_size) != 2 or facts.channels != 3:
+        raise ValueError(
+            f"data.rand_augment is for flat uint8 images with 3 channels, but {name} has "
+            f"{str(dtype).removeprefix('torch.')} with {facts.channels} and axes {facts.image_size}: leave it out"
+        )
+
+
+def rand_augment(image: Tensor, bits: int, operations: int = 2, magnitude: int = 9) -> Tensor:
+    """Return a uint8 image `[..., 3, height, width]` after torchvision's `RandAugment`, which these bits decide.
 
     Torch's global generators are left as they were, those of GPUs too.
     """
     RandAugment = import_with_torchvision("torchvision.transforms").RandAugment
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(word)  # `torch.manual_seed` would give GPUs that seed, too
+        torch.default_generator.manual_seed(bits)  # `torch.manual_seed` would give GPUs that seed, too
         return RandAugment(operations, magnitude)(image)

@@ -1,146 +1,115 @@
-"""Which data a run is about."""
+"""Which data a run is about: the section of any of the data sets, told apart by `data.name`.
+
+A new data set is a file beside this one and its class in `SECTIONS`.
+"""
 
 from __future__ import annotations
 
-from functools import cached_property
-from pathlib import Path
-from typing import Annotated, Literal
+import copy
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Union
 
-from liere.config_fields import Count, CountOrZero, Few, FewOrZero, Rate, Section, Seed, Share, Side, Switch, Whole
-from liere.data.examples import DataFacts, ExampleSet
+from liere.data.cifar import Cifar10Data, Cifar100Data
+from liere.data.imagenet import ImageNetData
+from liere.data.images import ImagesData
+from liere.data.npz import NpzData
+from liere.data.python import PythonData
+from liere.data.section import DEFAULT_NAME, DataSection
+from liere.data.spatial import SpatialData
+from liere.data.ucf101 import Ucf101Data
+from liere.data.videos import VideosData
+from liere.files.reading import shorten
 
-from pydantic import Field, model_validator  # isort: skip  (`liere.config_fields` tells where it is missing)
+from pydantic import BeforeValidator, Field  # isort: skip  (`liere.config_fields` tells where it is missing)
+from pydantic.fields import FieldInfo  # isort: skip
 
-__all__ = ["DataConfig"]
+__all__ = ["SECTIONS", "DataConfig", "data_fields", "find_section", "union_of"]
 
-Distance = Annotated[Whole, Field(ge=-(10**4), le=10**4)]
-_FILES = {"root", "fraction", "holdout"}
-_CROPS = {"padding", "flip", "rand_augment"}
-_DECODED = {"flip", "min_area", "max_unreadable", "rand_augment"}
-_CLIPS = {"frames", "frame_stride", "test_clips"}
-# The fields that each data set has, besides `name`, `size` and `seed`.
-FIELDS = {
-    "spatial": {"train_examples", "distance", "distractor_arrows", "distractor_letters", "colours"},
-    "cifar10": _FILES | _CROPS | {"verify"},
-    "cifar100": _FILES | _CROPS | {"verify"},
-    "imagenet": _FILES | _DECODED,
-    "ucf101": _FILES | _DECODED | _CLIPS | {"fold"},
-    "images": _FILES | _DECODED,
-    "videos": _FILES | _DECODED | _CLIPS,
-    "npz": _FILES | _CROPS | {"sha256"},
-}
-SIZES = {"spatial": 108, "cifar10": 32, "cifar100": 32}
-OTHER_SIZE = 224
-HAS_FACTS_IN_FILES = ("images", "videos", "npz")
+SECTIONS: tuple[type[DataSection], ...] = (
+    SpatialData,
+    Cifar10Data,
+    Cifar100Data,
+    ImageNetData,
+    Ucf101Data,
+    ImagesData,
+    VideosData,
+    NpzData,
+    PythonData,
+)
+FEW_OWNERS = 3
 
 
-class DataConfig(Section):
-    """The data set, `liere.data`."""
+def union_of(sections: Sequence[type[DataSection]]) -> Any:
+    """Return the type of a field that holds the section of any of these data sets.
 
-    name: Literal["spatial", "cifar10", "cifar100", "imagenet", "ucf101", "images", "videos", "npz"] = "spatial"
-    """data set; images and videos: a folder a class; npz: arrays of your own"""
-    root: str | None = None
-    """folder that holds the data set (npz: or the file); null: ./data"""
-    size: Side | None = None
-    """side of the training images, px; null: 108 (spatial), 32 (cifar), 224, or that of the arrays (npz)"""
-    seed: Seed = 0
-    """seed of the data set and its subsets (training.seed orders it)"""
-    train_examples: Count = 800_000
-    """spatial: how many different training examples there are"""
-    distance: Distance | tuple[Distance, Distance] = 1
-    """spatial: cells from the Y to its target, or a range like [1, 4]"""
-    distractor_arrows: FewOrZero = 7
-    """spatial: arrows besides the target"""
-    distractor_letters: FewOrZero = 5
-    """spatial: letters besides the Y"""
-    colours: Literal["black", "random"] = "black"
-    """spatial: inks"""
-    fraction: Share = 1.0
-    """share of the training examples to use, of every class, drawn by data.seed"""
-    holdout: Rate = 0.0
-    """share of the training examples to validate with instead; 0: a split of its own where there is one, else test"""
-    padding: FewOrZero = 0
-    """random crops from images with so many black pixels on each side"""
-    flip: Switch = False
-    """whether to mirror every other training image"""
-    rand_augment: tuple[Few, FewOrZero] | None = None
-    """RandAugment with so many operations of this magnitude (of 30), like [2, 9]; null: none"""
-    min_area: Share = 0.08
-    """least share of a decoded image that a random crop takes; 1: the whole"""
-    frames: Few = 8
-    """videos: frames of a clip"""
-    frame_stride: Few = 4
-    """videos: from one frame of a clip to the next"""
-    test_clips: Few = 5
-    """videos: clips of a video that a test averages"""
-    fold: Literal[1, 2, 3] = 1
-    """ucf101: which of the official lists of training and test videos"""
-    max_unreadable: CountOrZero = 10
-    """files that may be skipped, each with a warning, because they cannot be decoded"""
-    verify: Switch = True
-    """cifar: whether checksums must be right"""
-    sha256: str | None = None
-    """npz: digest that the arrays must have; null: any"""
+    A section without a name is the spatial task's. Fields of other data sets, which old configurations list, are passed
+    over if they have their default values, and refused otherwise.
+    """
+    return Annotated[
+        Union[tuple(sections)],  # noqa: UP007  (of a tuple)
+        Field(discriminator="name"),
+        BeforeValidator(partial(_keep_own_fields, sections)),
+    ]
 
-    @model_validator(mode="after")
-    def _fields_are_of_the_data_set(self) -> DataConfig:
-        known = FIELDS[self.name] | {"name", "size", "seed"}
-        for name in type(self).model_fields:
-            if name not in known and getattr(self, name) != type(self).model_fields[name].default:
-                owners = ", ".join(owner for owner, fields in FIELDS.items() if name in fields)
-                raise ValueError(f"data.{name} is not for {self.name}, only for {owners}: leave it out")
-        if self.name in HAS_FACTS_IN_FILES and self.root is None:
-            raise ValueError(f"data.root is missing: say where the {self.name} are, like --data.root my-data")
-        return self
 
-    @property
-    def path(self) -> Path:
-        """Where the data set is."""
-        return Path("data" if self.root is None else self.root)
+def find_section(name: str, sections: Sequence[type[DataSection]] = SECTIONS) -> type[DataSection] | None:
+    """Return the section of a data set; None if there is none of this name."""
+    return next((section for section in sections if _name(section) == name), None)
 
-    @property
-    def is_well_known(self) -> bool:
-        """Whether the data set is the same wherever it is kept: one that everybody knows, or with a digest."""
-        return self.name not in HAS_FACTS_IN_FILES or self.sha256 is not None
 
-    @property
-    def is_known_by_heart(self) -> bool:
-        """Whether its facts are known without its files."""
-        return self.name not in HAS_FACTS_IN_FILES
+def data_fields(sections: Sequence[type[DataSection]] = SECTIONS) -> Iterator[tuple[str, FieldInfo]]:
+    """Yield all fields of all data sets that can be given on the command line, each once, with a description."""
+    listed = [section for section in sections if section.is_on_command_line]
+    names = ", ".join(map(_name, listed))
+    yield "name", FieldInfo(default=DEFAULT_NAME, description=f"data set: {names}")
+    fields: dict[str, FieldInfo] = {}
+    for section in listed:
+        fields |= {name: field for name, field in section.model_fields.items() if name not in {"name", *fields}}
+    for name, field in fields.items():
+        owners = _owners(name, listed)
+        described = copy.copy(field)
+        if len(owners) <= FEW_OWNERS:
+            described.description = f"{', '.join(map(_name, owners))}: {field.description}"
+        yield name, described
 
-    @property
-    def test_views(self) -> int:
-        """How many clips of an example a test looks at."""
-        return self.test_clips if "test_clips" in FIELDS[self.name] else 1
 
-    @property
-    def side(self) -> int:
-        """Side of the training images, px: the last axis, of arrays."""
-        return self.size or self.default_size() or self.facts.image_size[-1]
+def _keep_own_fields(sections: Sequence[type[DataSection]], value: Any) -> Any:
+    """Return the fields of a data set with its name, without those of other data sets."""
+    if not isinstance(value, dict):
+        return value
+    name = value.get("name", DEFAULT_NAME)
+    section = find_section(name, sections)
+    if section is None:
+        *others, last = (repr(_name(one)) for one in sections)
+        known = f"{', '.join(others)} or {last}"
+        raise ValueError(f"data.name must be {known}, got {shorten(repr(name))} of type {type(name).__name__}")
+    kept: dict[Any, Any] = {"name": name}
+    for field, content in _renamed(sections, value).items():
+        owners = _owners(field, sections)
+        if field in section.model_fields or not owners:  # what nobody knows is told by pydantic
+            kept[field] = content
+        elif all(content != owner.model_fields[field].default for owner in owners):
+            named = ", ".join(map(_name, owners))
+            raise ValueError(f"data.{field} is not for {name}, only for {named}: leave it out")
+    return kept
 
-    @cached_property
-    def facts(self) -> DataFacts:
-        """What a model has to know of it; read from the files where it is not known otherwise."""
-        from liere.data.data_sets import find_facts
 
-        return find_facts(self)
+def _renamed(sections: Sequence[type[DataSection]], fields: dict[Any, Any]) -> dict[Any, Any]:
+    """Return fields by the names of today."""
+    today = {old: new for section in sections for old, new in section.old_names.items()}
+    return {today.get(name, name): value for name, value in fields.items() if today.get(name) not in fields}
 
-    def default_size(self) -> int | None:
-        """Return the size that null means, where it is known without looking."""
-        return None if self.name == "npz" else SIZES.get(self.name, OTHER_SIZE)
 
-    def load(self, split: str, *, size: int | None = None, length: int | None = None) -> ExampleSet:
-        """Return a split.
+def _owners(field: object, sections: Sequence[type[DataSection]]) -> list[type[DataSection]]:
+    return [section for section in sections if field in section.model_fields]
 
-        Args:
-            split: `"train"`, `"val"` or `"test"`.
-            size: Side of the images; None for that of the training images.
-            length: How many examples; None for all. Of `"train"`, the first; of others, evenly spread ones.
 
-        Raises:
-            FileNotFoundError: If the data set is not there.
-            ValueError: If it is damaged, or a size cannot be had.
-        """
-        from liere.data.data_sets import load_split
+def _name(section: type[DataSection]) -> str:
+    return str(section.model_fields["name"].default)
 
-        return load_split(self, split, size=size, length=length)
+
+if TYPE_CHECKING:
+    DataConfig = DataSection
+else:
+    DataConfig = union_of(SECTIONS)

@@ -7,29 +7,29 @@ from torch import Tensor
 
 from liere.shapes import Int
 
-__all__ = ["combine", "random_below", "random_words"]
+__all__ = ["combine", "random_below", "random_bits"]
 
 
-def _signed(word: int) -> int:
-    """Return a 64-bit word as the int64 of the same bits."""
-    return word - (1 << 64) if word >> 63 else word
+def _signed(bits: int) -> int:
+    """Return 64 bits as the int64 that they are."""
+    return bits - (1 << 64) if bits >> 63 else bits
 
 
-# SplitMix64 (Steele, Lea, Flood 2014). int64 products wrap around as those of unsigned words do.
+# SplitMix64 (Steele, Lea, Flood 2014). int64 products wrap around as those of unsigned ones do.
 _STEP = _signed(0x9E3779B97F4A7C15)
 _FACTORS = (_signed(0xBF58476D1CE4E5B9), _signed(0x94D049BB133111EB))
 _SHIFTS = (30, 27, 31)
 
 
 def _mix(x: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
-    """Scramble words so that every bit depends on every bit."""
+    """Scramble integers so that every bit depends on every bit."""
     for shift, factor in zip(_SHIFTS, (*_FACTORS, 1), strict=True):
         x = (x ^ ((x >> shift) & ((1 << (64 - shift)) - 1))) * factor
     return x
 
 
 def combine(start: Int[Tensor, "..."], *counters: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
-    """Return words that depend on all arguments, elementwise (they broadcast), and look unrelated for others.
+    """Return 64-bit integers that depend on all arguments, elementwise (they broadcast), and look unrelated for others.
 
     Example:
         >>> one, two = combine(torch.tensor(0), torch.tensor([7, 8]))
@@ -41,11 +41,11 @@ def combine(start: Int[Tensor, "..."], *counters: Int[Tensor, "..."]) -> Int[Ten
     return start
 
 
-def random_words(start: Int[Tensor, "batch"], count: int) -> Int[Tensor, "batch {count}"]:
-    """Return `count` words for each start: the SplitMix64 sequence that begins there."""
+def random_bits(start: Int[Tensor, "batch"], count: int) -> Int[Tensor, "batch {count}"]:
+    """Return `count` times 64 bits for each start: the SplitMix64 sequence that begins there."""
     return _mix(start[:, None] + torch.arange(1, count + 1) * _STEP)
 
 
-def random_below(words: Int[Tensor, "..."], bound: int | Int[Tensor, "..."]) -> Int[Tensor, "..."]:
+def random_below(bits: Int[Tensor, "..."], bound: int | Int[Tensor, "..."]) -> Int[Tensor, "..."]:
     """Return whole numbers from 0 to `bound` - 1; 48 bits make the bias too small to be seen for bounds below 2**20."""
-    return ((words >> 16) & ((1 << 48) - 1)) % bound
+    return ((bits >> 16) & ((1 << 48) - 1)) % bound

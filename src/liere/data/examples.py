@@ -1,4 +1,4 @@
-"""What every data set has: examples by number, in batches, with the random words that augmentation may use."""
+"""What every data set has: examples by number, in batches, with the random bits that augmentation may use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.utils.data import Dataset
 from liere.data.facts import DataFacts
 from liere.shapes import Int
 
-__all__ = ["Batch", "DataFacts", "ExampleSet"]
+__all__ = ["Batch", "ExampleSet"]
 
 
 class Batch(NamedTuple):
@@ -31,7 +31,7 @@ class Batch(NamedTuple):
 
 
 class ExampleSet(Dataset[tuple[Tensor, int]]):
-    """A data set of labelled images, clips or volumes.
+    """A data set of labeled images, clips or volumes.
 
     Attributes:
         can_skip: Whether `load` may leave out examples that cannot be read.
@@ -49,12 +49,12 @@ class ExampleSet(Dataset[tuple[Tensor, int]]):
         """Return the number of examples."""
 
     @abstractmethod
-    def load(self, indices: Sequence[int], words: Int[Tensor, "batch"] | None = None) -> Batch:
+    def load(self, indices: Sequence[int], bits: Int[Tensor, "batch"] | None = None) -> Batch:
         """Return a batch.
 
         Args:
             indices: Which examples.
-            words: A random word for each, which decides its augmentation; None for none, as in tests.
+            bits: 64 random bits for each, which decide its augmentation; None for none, as in tests.
         """
 
     def batch(self, indices: Iterable[int] | Tensor) -> tuple[Tensor, Int[Tensor, "batch"]]:

@@ -1,270 +1,58 @@
-"""The spatial reasoning task of the paper: which way points the arrow that the base of the Y points at?"""
+"""`data.name: spatial`, the spatial reasoning task of the paper; `liere.data.spatial_scenes` makes its images."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
-import torch
-from torch import Tensor
+from liere.config_fields import Count, FewOrZero, Whole
+from liere.data.facts import DataFacts
+from liere.data.section import DataSection
+from liere.data.spatial_scenes import SpatialReasoning
 
-from liere.data.counter_random import combine, random_below, random_words
-from liere.data.examples import Batch, DataFacts, ExampleSet
-from liere.data.glyphs import CELL, DIRECTIONS, SYMBOLS, draw_symbols
-from liere.errors import suggest, whole_number
-from liere.shapes import Int, UInt8
+from pydantic import Field  # isort: skip  (`liere.config_fields` tells where it is missing)
 
-__all__ = ["SpatialReasoning"]
+__all__ = ["SpatialData"]
 
-LENGTHS = {"train": 800_000, "val": 10_000, "test": 10_000}
-# Which sixteenths of all grids belong to a split. A grid is in one split only, whatever the seed.
-SHARES = {"train": range(12), "val": range(12, 14), "test": range(14, 16)}
-VARIANTS = 16  # an eighth of all grids is missed by so many with probability 0.12; then another grid is drawn
-ATTEMPTS = 2_000  # and by so many grids, even without arrows to turn, with probability 1e-116
-ARROWS_A_WORD = 31
-INKS = {
-    "black": [(0, 0, 0)],
-    "random": [(200, 30, 45), (20, 120, 60), (30, 80, 200), (190, 110, 0), (120, 50, 160), (0, 0, 0)],
-}
-PAPER = 255
-ARROW, Y, LETTER = SYMBOLS.index("↑"), SYMBOLS.index("Y↑"), SYMBOLS.index("A")
-NUM_LETTERS = len(SYMBOLS) - LETTER
-STEPS = torch.tensor([[-1, 0], [0, 1], [1, 0], [0, -1]])  # (row, column) of DIRECTIONS
+Distance = Annotated[Whole, Field(ge=-(10**4), le=10**4)]
+USUAL_SIZE = 108
 
 
-class SpatialReasoning(ExampleSet):
-    """Grids of arrows and letters, each made when it is asked for.
+class SpatialData(DataSection):
+    """The spatial reasoning task: made, not read."""
 
-    A grid holds a Y whose base points at an arrow, the target, and other arrows and letters that do not matter. The
-    label is the direction of the target: 0 up, 1 right, 2 down, 3 left. Counting arrows alone gives 44 %.
+    usual_size: ClassVar[int | None] = USUAL_SIZE
+    old_names: ClassVar[dict[str, str]] = {"colours": "colors"}
 
-    Sample `i` depends on `(seed, split, i)` and the options, on nothing else. A grid belongs to one split by what it
-    holds, so splits have none in common, whatever their seeds.
+    name: Literal["spatial"] = "spatial"
+    train_examples: Count = 800_000
+    """how many different training examples there are"""
+    distance: Distance | tuple[Distance, Distance] = 1
+    """cells from the Y to its target, or a range like [1, 4]"""
+    distractor_arrows: FewOrZero = 7
+    """arrows besides the target"""
+    distractor_letters: FewOrZero = 5
+    """letters besides the Y"""
+    colors: Literal["black", "random"] = "black"
+    """inks: black or random"""
 
-    Args:
-        size: Side of the image: a multiple of 12 px, the side of a cell. 108 is 9 x 9 cells.
-        split: `"train"`, `"val"` or `"test"`.
-        seed: Another seed is another data set.
-        length: Number of samples; by default 800,000 for `"train"` and 10,000 for the others.
-        distance: Cells from the Y to the target: a number, or the least and the greatest of a range to draw it from.
-            There is nothing between the two.
-        distractor_arrows: Arrows besides the target.
-        distractor_letters: Letters A to E besides the Y, in turn.
-        colours: `"black"` ink, or `"random"` inks; a symbol's ink tells nothing.
-        dtype: `torch.float32`, in [0, 1], or `torch.uint8`, in [0, 255].
+    def find_facts(self) -> DataFacts:
+        """Return what a model has to know of it."""
+        return self.load_split("test", self.size, 1).facts
 
-    Raises:
-        TypeError: On a number that is not one.
-        ValueError: On a size that is not a multiple of 12, symbols that do not fit, or an unknown split or colour.
-
-    Example:
-        >>> data = SpatialReasoning(108, split="test")
-        >>> image, label = data[0]
-        >>> image.shape, data.classes[label]
-        (torch.Size([3, 108, 108]), 'right')
-        >>> images, labels = data.batch(range(64))
-        >>> images.shape, images.dtype
-        (torch.Size([64, 3, 108, 108]), torch.uint8)
-    """
-
-    classes = DIRECTIONS
-
-    def __init__(
-        self,
-        size: int = 108,
-        split: str = "train",
-        seed: int = 0,
-        length: int | None = None,
-        *,
-        distance: int | tuple[int, int] = 1,
-        distractor_arrows: int = 7,
-        distractor_letters: int = 5,
-        colours: str = "black",
-        dtype: torch.dtype = torch.float32,
-    ) -> None:
-        size = whole_number("size", size)
-        if size < CELL or size % CELL:
-            near = max(round(size / CELL), 4) * CELL
-            raise ValueError(f"size must be a multiple of {CELL} px, the side of a cell, got {size}: use {near}")
-        if split not in LENGTHS:
-            raise ValueError(f"unknown split {split!r}: {suggest(str(split), LENGTHS)}")
-        if colours not in INKS:
-            raise ValueError(f"unknown colours {colours!r}: {suggest(str(colours), INKS)}")
-        if dtype not in (torch.float32, torch.uint8):
-            raise ValueError(f"dtype must be torch.float32 or torch.uint8, got {dtype}")
-        self.size, self.split, self.colours, self.dtype = size, split, colours, dtype
-        self.seed = whole_number("seed", seed)
-        if not -(2**63) <= self.seed < 2**63:
-            raise ValueError(f"seed must fit into 64 bits, got {seed}: use a smaller one")
-        self.length = LENGTHS[split] if length is None else whole_number("length", length)
-        self.cells_per_side = size // CELL
-        self.distance = _range("distance", distance)
-        self.distractor_arrows = whole_number("distractor_arrows", distractor_arrows)
-        self.distractor_letters = whole_number("distractor_letters", distractor_letters)
-        self._check()
-        seed_and_split = torch.tensor([self.seed, list(LENGTHS).index(split)])
-        self._stream = combine(torch.tensor(0), *seed_and_split)
-        # One random word for each symbol in each cell: their sum tells the split of a grid.
-        kinds = torch.arange(self.cells_per_side**2 * len(SYMBOLS))
-        self._content_words = combine(torch.tensor(-1), kinds).view(self.cells_per_side**2, len(SYMBOLS))
-        self._content_words[:, 0] = 0  # an empty cell
-
-    def _check(self) -> None:
-        for name in ("length", "distractor_arrows", "distractor_letters"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
-        side = self.cells_per_side
-        nearest, farthest = self.distance
-        if not 1 <= nearest <= farthest < side:
-            raise ValueError(
-                f"distance must be between 1 and {side - 1} cells in a grid of {side} x {side}, got "
-                f"{nearest if nearest == farthest else self.distance}: choose a smaller distance or a larger size"
-            )
-        needed = 1 + farthest + self.distractor_arrows + self.distractor_letters
-        if needed > side**2:
-            raise ValueError(
-                f"size {self.size} has {side} x {side} cells, too few for {self.distractor_arrows} distractor_arrows, "
-                f"{self.distractor_letters} distractor_letters, the Y and its target: "
-                "choose a larger size or fewer distractors"
-            )
-
-    @property
-    def facts(self) -> DataFacts:
-        """What a model has to know of it; mean and deviation are rough: most of an image is paper."""
-        return DataFacts(self.classes, 3, (self.size, self.size), (0.9,) * 3, (0.3,) * 3)
-
-    def __len__(self) -> int:
-        return self.length
-
-    def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        return self.__getitems__([index])[0]
-
-    def __getitems__(self, indices: Sequence[int]) -> list[tuple[Tensor, int]]:
-        """Return samples; `DataLoader` asks for whole batches in this way. Images are views of one tensor."""
-        images, labels = self.batch(indices)
-        if self.dtype == torch.float32:
-            images = images.float().div_(255)
-        return list(zip(images.unbind(), labels.tolist(), strict=True))
-
-    def load(self, indices: Sequence[int], words: Int[Tensor, "batch"] | None = None) -> Batch:
-        """Return a batch; there is nothing to augment."""
-        return Batch(torch.tensor(indices, dtype=torch.long), *self.batch(indices))
-
-    def batch(self, indices: Iterable[int] | Tensor) -> tuple[UInt8[Tensor, "batch 3 size size"], Int[Tensor, "batch"]]:
-        """Return images and labels as tensors: the quickest way."""
-        places, symbols, streams = self._place(indices)
-        return self._draw(places, symbols, streams), symbols[:, 1] - ARROW
-
-    def cells(self, index: int) -> list[list[str]]:
-        """Return what the cells of a sample hold, row by row, in the words of `liere.data.glyphs.SYMBOLS`.
-
-        Example:
-            >>> for row in SpatialReasoning(48, distractor_arrows=2, distractor_letters=1).cells(0):
-            ...     print(" ".join(symbol.rjust(2, ".") for symbol in row))
-            .. .. Y↓ .→
-            .↑ .. .↑ ..
-            .. .. .. ..
-            .. .. .A ..
-        """
-        return [[SYMBOLS[code] for code in row] for row in self.codes([index])[0].tolist()]
-
-    def codes(self, indices: Iterable[int] | Tensor) -> Int[Tensor, "batch side side"]:
-        """Return the cells of several samples as places in `SYMBOLS`."""
-        places, symbols, _ = self._place(indices)
-        side = self.cells_per_side
-        return torch.zeros(len(places), side**2, dtype=torch.long).scatter_(1, places, symbols).view(-1, side, side)
-
-    def _place(self, indices: Iterable[int] | Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return places and codes of the symbols of samples, `[batch, symbols]`, the Y and the target first.
-
-        Each sample is the first of its stream of grids that belongs to the split. The third result is the state of
-        the stream there, `[batch]`.
-        """
-        numbers = self._check_indices(indices)
-        pending = torch.arange(len(numbers))
-        chosen: list[tuple[Tensor, ...]] = []
-        for attempt in range(ATTEMPTS):
-            streams = combine(self._stream.expand(len(pending)), numbers[pending], torch.tensor(attempt))
-            places, symbols, fits = self._propose(streams)
-            chosen.append((pending[fits], places[fits], symbols[fits], streams[fits]))
-            pending = pending[~fits]
-            if not len(pending):
-                break
-        else:
-            raise ValueError(
-                f"a grid of size {self.size} with so few symbols has no variant in split {self.split!r}: "
-                "choose a larger size or more distractors"
-            )
-        order, places, symbols, streams = map(torch.cat, zip(*chosen, strict=True))
-        order = order.argsort()
-        return places[order], symbols[order], streams[order]
-
-    def _check_indices(self, indices: Iterable[int] | Tensor) -> Tensor:
-        listed = indices.tolist() if isinstance(indices, Tensor) else indices
-        given = [whole_number("index", index) for index in listed]
-        for index in given:
-            if not -self.length <= index < self.length:
-                raise IndexError(f"index {index} is out of range for {self.length} samples")
-        return torch.tensor([index % self.length for index in given], dtype=torch.long)
-
-    def _propose(self, streams: Int[Tensor, "batch"]) -> tuple[Tensor, Tensor, Tensor]:
-        """Draw a grid for each stream, and tell whether it belongs to the split.
-
-        Only the directions of the distractors are drawn several times, since that is enough for most.
-        """
-        side, arrows = self.cells_per_side, self.distractor_arrows
-        words = random_words(streams, 5 + side**2)
-        heading = random_below(words[:, 0], 4)
-        nearest, farthest = self.distance
-        distance = nearest + random_below(words[:, 1], farthest - nearest + 1)
-        # The Y stands where the target is still inside: the range is shorter along the ray.
-        step = STEPS[heading]
-        room = side - step.abs() * distance[:, None]
-        y = random_below(words[:, 2:4], room) + (-step).clamp(min=0) * distance[:, None]
-        y, stride = (pair[:, :1] * side + pair[:, 1:] for pair in (y, step))
-        target = y + stride * distance[:, None]
-        # The others take the places with the least random words; those of the Y and its ray come last.
-        keys = words[:, 5:] >> 1
-        for cell in range(farthest + 1):
-            keys.scatter_(1, y + stride * distance[:, None].clamp(max=cell), torch.iinfo(torch.long).max)
-        others = keys.topk(arrows + self.distractor_letters, largest=False).indices
-        places = torch.cat([y, target, others], dim=1)
-        letters = LETTER + torch.arange(self.distractor_letters) % NUM_LETTERS
-        fixed = torch.cat(
-            [Y + heading[:, None], ARROW + random_below(words[:, 4:5], 4), letters.expand(len(y), -1)], dim=1
+    def load_split(self, split: str, size: int | None, length: int | None) -> SpatialReasoning:
+        """Return a split."""
+        return SpatialReasoning(
+            size or USUAL_SIZE,
+            split,
+            self.seed,
+            self.train_examples if length is None and split == "train" else length,
+            distance=self.distance,
+            distractor_arrows=self.distractor_arrows,
+            distractor_letters=self.distractor_letters,
+            colors=self.colors,
         )
-        # Directions are pairs of bits of random words, a word for so many arrows.
-        words_a_variant = -(-arrows // ARROWS_A_WORD)
-        bits = random_words(combine(streams, torch.tensor(1)), VARIANTS * words_a_variant)
-        bits = bits.view(len(y), VARIANTS, words_a_variant, 1) >> (2 * torch.arange(ARROWS_A_WORD))
-        variants = ARROW + (bits.flatten(2)[..., :arrows] & 3)
-        fixed_places = torch.cat([places[:, :2], places[:, 2 + arrows :]], dim=1)
-        content = self._content_words[fixed_places, fixed].sum(1)[:, None]
-        content = content + self._content_words[others[:, None, :arrows], variants].sum(2)
-        sixteenth = random_below(content, 16)
-        fits = (sixteenth >= SHARES[self.split].start) & (sixteenth < SHARES[self.split].stop)
-        directions = variants[torch.arange(len(y)), fits.int().argmax(1)]
-        return places, torch.cat([fixed[:, :2], directions, fixed[:, 2:]], dim=1), fits.any(1)
 
-    def _draw(self, places: Tensor, symbols: Tensor, streams: Tensor) -> Tensor:
-        batch, side = len(places), self.cells_per_side
-        inks = torch.tensor(INKS[self.colours], dtype=torch.uint8)
-        chosen = random_below(random_words(combine(streams, torch.tensor(2)), places.shape[1]), len(inks))
-        inks = inks[:, :1] if self.colours == "black" else inks  # a grey image is drawn once, then copied
-        atlas = torch.where(draw_symbols()[:, None, None].bool(), inks[:, :, None, None], torch.tensor(PAPER).byte())
-        canvas = torch.full((batch, inks.shape[1], self.size, self.size), PAPER, dtype=torch.uint8)
-        # Four pixels at a time, as one number: `[batch, row, column, channel, y, x]`.
-        fields = (
-            canvas.view(torch.int32).view(batch, inks.shape[1], side, CELL, side, CELL // 4).permute(0, 2, 4, 1, 3, 5)
-        )
-        drawn = atlas.view(torch.int32)[symbols, chosen]
-        fields[torch.arange(batch)[:, None], places // side, places % side] = drawn
-        return canvas.expand(-1, 3, -1, -1).contiguous()
-
-
-def _range(name: str, value: Any) -> tuple[int, int]:
-    if isinstance(value, list | tuple):
-        if len(value) != 2:
-            raise ValueError(f"{name} must be a number or the two ends of a range, got {value!r}")
-        return whole_number(name, value[0]), whole_number(name, value[1])
-    return whole_number(name, value), whole_number(name, value)
+    def decisive_fields(self) -> dict[str, Any]:
+        """Return the fields that decide what is learned, by the names that they have had in all fingerprints."""
+        today = {new: old for old, new in self.old_names.items()}
+        return {today.get(name, name): value for name, value in super().decisive_fields().items()}

@@ -1,6 +1,8 @@
-"""Parts of a data set, drawn class by class."""
+"""Parts of a data set, drawn class by class by a seed."""
 
 from __future__ import annotations
+
+import hashlib
 
 import torch
 from torch import Tensor
@@ -8,7 +10,10 @@ from torch import Tensor
 from liere.data.counter_random import combine
 from liere.shapes import Int
 
-__all__ = ["draw_fraction", "hold_out"]
+__all__ = ["SPLITS", "choose_examples", "divide", "draw_fraction", "hold_out", "stable_key"]
+
+SPLITS = ("train", "val", "test")
+SHARE = 0.1  # of the examples of a class, to validate, and again to test
 
 
 def draw_fraction(labels: Int[Tensor, "examples"], fraction: float, seed: int = 0) -> Int[Tensor, "kept"]:
@@ -47,6 +52,72 @@ def hold_out(
     kept = torch.ones(len(labels), dtype=torch.bool)
     kept[out] = False
     return kept.nonzero()[:, 0], out.sort().values
+
+
+def divide(labels: Int[Tensor, "units"], keys: Int[Tensor, "units"], seed: int = 0) -> dict[str, Tensor]:
+    """Return who is in which split, class by class: a tenth to `"val"`, a tenth to `"test"`, at least one to each.
+
+    Of a class with two, one is for training and one for tests; a class with one is for training.
+
+    Args:
+        labels: Class of each example or group.
+        keys: A number that tells each from others, wherever it stands.
+        seed: Of the order.
+
+    Example:
+        >>> parts = divide(torch.tensor([0] * 20 + [1] * 10), torch.arange(30))
+        >>> {split: len(members) for split, members in parts.items()}
+        {'train': 24, 'val': 3, 'test': 3}
+    """
+    order = combine(torch.tensor(seed), keys).argsort(stable=True)
+    parts: dict[str, list[Tensor]] = {split: [] for split in SPLITS}
+    by_class = order[labels[order].argsort(stable=True)]
+    for members in by_class.split(labels.unique(return_counts=True)[1].tolist()):
+        share = max(round(SHARE * len(members)), 1)
+        num_test = min(share, len(members) - 1)
+        num_val = min(share, len(members) - 1 - num_test)
+        sizes = [len(members) - num_val - num_test, num_val, num_test]
+        for split, part in zip(SPLITS, members.split(sizes), strict=True):
+            parts[split].append(part)
+    return {split: torch.cat(members).sort().values for split, members in parts.items()}
+
+
+def stable_key(content: bytes | memoryview) -> int:
+    """Return a number for `divide` that depends on what an example is, or is called, and not on its place."""
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little", signed=True)
+
+
+def choose_examples(
+    split: str,
+    labels: Int[Tensor, "examples"],
+    length: int | None = None,
+    *,
+    holdout: float = 0.0,
+    fraction: float = 1.0,
+    seed: int = 0,
+) -> Int[Tensor, "chosen"]:
+    """Return which examples belong to a split, of those that it is made of.
+
+    Args:
+        split: `"train"`, `"val"` or `"test"`.
+        labels: Of these examples; for `"val"` they are those of `"train"` where examples are held out.
+        length: How many examples at most; of `"train"` the first, of others evenly spread ones.
+        holdout: Share of the training examples to validate with.
+        fraction: Share of the training examples to use.
+        seed: Decides which.
+
+    Example:
+        >>> choose_examples("test", torch.zeros(10, dtype=torch.long), 5).tolist()
+        [0, 2, 4, 6, 8]
+    """
+    chosen = torch.arange(len(labels))
+    if holdout and split != "test":
+        chosen = hold_out(labels, holdout, seed)[split == "val"]
+    if split == "train" and fraction < 1:
+        chosen = chosen[draw_fraction(labels[chosen], fraction, seed)]
+    if length is None or length >= len(chosen):
+        return chosen
+    return chosen[:length] if split == "train" else chosen[torch.arange(length) * len(chosen) // length]
 
 
 def _first_of_each_class(labels: Int[Tensor, "examples"], share: float, seed: int, keep: int = 0) -> Tensor:

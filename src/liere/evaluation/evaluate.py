@@ -13,8 +13,9 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from liere.data.batches import EvaluationBatches, make_loader
+from liere.data.batches import EvaluationBatches
 from liere.data.examples import Batch, ExampleSet
+from liere.data.loader import make_loader
 from liere.evaluation.intervals import accuracy_interval, mean_interval
 from liere.evaluation.predictions import Predictions
 from liere.evaluation.shuffled_data import ShuffledData

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from liere.data.counter_random import combine, random_words
-from liere.data.examples import Batch, DataFacts, ExampleSet
+from liere.data.counter_random import combine, random_bits
+from liere.data.examples import Batch, ExampleSet
+from liere.data.facts import DataFacts
 from liere.layers import grid_shape
 from liere.shapes import Int
 
@@ -17,26 +18,26 @@ __all__ = ["ShuffledData", "shuffle_frames", "shuffle_patches"]
 SEED = 0
 
 
-def shuffle_patches(images: Tensor, patch_size: tuple[int, ...], words: Int[Tensor, "batch"]) -> Tensor:
+def shuffle_patches(images: Tensor, patch_size: tuple[int, ...], bits: Int[Tensor, "batch"]) -> Tensor:
     """Return images whose patches have changed places, each image's in an order of its own; patches stay as they are.
 
     All orders are equally probable, the old one included. On three axes patches are blocks of space and time, and go
-    to any place of the grid. An image's order depends on its word and its grid alone, not on the batch.
+    to any place of the grid. An image's order depends on its bits and its grid alone, not on the batch.
 
     Args:
         images: `[batch, channels, *size]`, of any number of axes and any dtype.
         patch_size: Of the model, one entry an axis.
-        words: A random word for each image.
+        bits: 64 random bits for each image.
 
     Raises:
-        ValueError: If a patch does not divide its axis, or there are not as many words as images.
+        ValueError: If a patch does not divide its axis, or there are not as many bits as images.
 
     Example:
         >>> shuffle_patches(torch.arange(8).view(1, 1, 2, 4), (2, 1), torch.tensor([5])).tolist()
         [[[[1, 3, 2, 0], [5, 7, 6, 4]]]]
     """
-    if words.shape != images.shape[:1]:
-        raise ValueError(f"words must be one for each of {len(images)} images, got shape {tuple(words.shape)}")
+    if bits.shape != images.shape[:1]:
+        raise ValueError(f"bits must be one for each of {len(images)} images, got shape {tuple(bits.shape)}")
     grid = grid_shape(tuple(images.shape[2:]), patch_size)
     ndim = len(grid)
     patches = images
@@ -45,13 +46,13 @@ def shuffle_patches(images: Tensor, patch_size: tuple[int, ...], words: Int[Tens
     # [batch, channels, rows, patch rows, columns, patch columns] -> [batch, rows, columns, channels, patch ...]
     order = (0, *range(2, 2 + 2 * ndim, 2), 1, *range(3, 3 + 2 * ndim, 2))
     patches = patches.permute(order).flatten(1, ndim)
-    sources = _orders(words, patches.shape[1]).to(images.device)
+    sources = _orders(bits, patches.shape[1]).to(images.device)
     shuffled = patches[torch.arange(len(images), device=images.device)[:, None], sources]
     back = [order.index(axis) for axis in range(len(order))]
     return shuffled.unflatten(1, grid).permute(back).reshape(images.shape)
 
 
-def shuffle_frames(images: Tensor, patch_size: tuple[int, ...], words: Int[Tensor, "batch"]) -> Tensor:
+def shuffle_frames(images: Tensor, patch_size: tuple[int, ...], bits: Int[Tensor, "batch"]) -> Tensor:
     """Return clips whose frames have changed places, `patch_size[0]` of them at a time; nothing moves within a frame.
 
     A patch spans that many frames, and a model has no positions for the frames inside it. So groups of frames that make
@@ -61,10 +62,10 @@ def shuffle_frames(images: Tensor, patch_size: tuple[int, ...], words: Int[Tenso
     Args:
         images: `[batch, channels, time, rows, columns]`, of any dtype; depth may stand for time.
         patch_size: Of the model, one entry an axis.
-        words: A random word for each clip.
+        bits: 64 random bits for each clip.
 
     Raises:
-        ValueError: If there are not three axes, a patch does not divide its axis, or there are not as many words as
+        ValueError: If there are not three axes, a patch does not divide its axis, or there are not as many bits as
             clips.
 
     Example:
@@ -77,12 +78,12 @@ def shuffle_frames(images: Tensor, patch_size: tuple[int, ...], words: Int[Tenso
             "only clips and volumes have frames, use shuffle_patches for images"
         )
     grid_shape(tuple(images.shape[2:]), patch_size)
-    return shuffle_patches(images, (patch_size[0], *images.shape[3:]), words)
+    return shuffle_patches(images, (patch_size[0], *images.shape[3:]), bits)
 
 
-def _orders(words: Int[Tensor, "batch"], places: int) -> Int[Tensor, "batch {places}"]:
-    """Return, for each word, what each place receives: places sorted by random words, no two of which are equal."""
-    return random_words(words, places).argsort(dim=1)
+def _orders(bits: Int[Tensor, "batch"], places: int) -> Int[Tensor, "batch {places}"]:
+    """Return, for each image, what each place receives: places sorted by random numbers, no two of which are equal."""
+    return random_bits(bits, places).argsort(dim=1)
 
 
 class ShuffledData(ExampleSet):
@@ -113,9 +114,9 @@ class ShuffledData(ExampleSet):
     def __len__(self) -> int:
         return len(self.data)
 
-    def load(self, indices: Sequence[int], words: Int[Tensor, "batch"] | None = None) -> Batch:
+    def load(self, indices: Sequence[int], bits: Int[Tensor, "batch"] | None = None) -> Batch:
         """Return a batch of the data set, shuffled; all clips of an example in the same order."""
-        ids, images, labels = self.data.load(indices, words)
+        ids, images, labels = self.data.load(indices, bits)
         orders = combine(torch.tensor(SEED), ids)
         if images.ndim == len(self.patch_size) + 2:
             return Batch(ids, self.shuffle(images, self.patch_size, orders), labels)

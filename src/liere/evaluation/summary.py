@@ -92,7 +92,8 @@ def _check_data(runs: Sequence[Run]) -> None:
     first = runs[0].config.data.model_dump(exclude=fields)
     for run in runs:
         data = run.config.data.model_dump(exclude=fields)
-        differing = [f"data.{name}" for name, value in data.items() if value != first[name]]
+        names = dict.fromkeys([*first, *data])  # other data sets have other fields
+        differing = [f"data.{name}" for name in names if data.get(name) != first.get(name)]
         if differing:
             raise ValueError(
                 f"runs {runs[0].folder} and {run.folder} cannot be compared: they differ in {', '.join(differing)}"

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from liere.errors import visible
-from liere.files.writing import is_machine_trouble
+from liere.files.writing import is_system_error
 
 __all__ = [
     "JSON_BYTES",
@@ -138,7 +138,7 @@ def read_gzip(path: Path, allowance: int, most: int = sys.maxsize) -> bytes:
             with gzip.GzipFile(fileobj=file) as stream:
                 content = stream.read(most + 1)
         except (EOFError, OSError, zlib.error) as error:
-            if is_machine_trouble(error):
+            if is_system_error(error):
                 raise
             raise DamagedError(f"{path} is damaged ({reason(error)})") from None
     if len(content) > most:

@@ -8,25 +8,31 @@ import os
 import tempfile
 from pathlib import Path
 
-__all__ = ["is_machine_trouble", "prepare_folder", "write_atomically"]
+__all__ = ["is_system_error", "prepare_folder", "write_atomically"]
 
-MACHINE_TROUBLE = {
-    *(errno.EIO, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOSPC, errno.EDQUOT),
-    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE),
-}
-"""Errors of the system that say nothing about what a file holds."""
+SYSTEM_ERRORS = {errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE}
+ACCESS_ERRORS = {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOSPC, errno.EDQUOT}
 
 
-def is_machine_trouble(error: Exception) -> bool:
+def is_system_error(error: Exception, *, with_access: bool = True) -> bool:
     """Return whether an error is about the machine and not about what a file holds.
 
     Seeking to a place that a damaged file names is an `OSError`, too (EINVAL), but it is damage.
 
+    Args:
+        error: The error.
+        with_access: Whether to count a file that is missing, forbidden or has no space left, too. One of many files
+            that is passed over where it cannot be read is no reason to stop.
+
     Example:
-        >>> is_machine_trouble(OSError(errno.EIO, "disk")), is_machine_trouble(OSError(errno.EINVAL, "seek"))
+        >>> is_system_error(OSError(errno.EIO, "disk")), is_system_error(OSError(errno.EINVAL, "seek"))
+        (True, False)
+        >>> missing = FileNotFoundError(errno.ENOENT, "no file")
+        >>> is_system_error(missing), is_system_error(missing, with_access=False)
         (True, False)
     """
-    return isinstance(error, MemoryError) or getattr(error, "errno", None) in MACHINE_TROUBLE
+    counted = SYSTEM_ERRORS | ACCESS_ERRORS if with_access else SYSTEM_ERRORS
+    return isinstance(error, MemoryError) or getattr(error, "errno", None) in counted
 
 
 def write_atomically(path: Path, content: str | bytes | memoryview) -> None:

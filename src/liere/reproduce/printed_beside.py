@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from liere.data.spatial import SpatialData
 from liere.reproduce.paper_numbers import LABELS, SPATIAL, SPATIAL_NOTE
 from liere.runs.config import RunConfig
 
@@ -18,7 +19,7 @@ def add_printed_numbers(comparison: dict[str, Any], configs: Sequence[RunConfig]
         comparison: What `summarize` returned; its rows get their `paper` and `paper_label`.
         configs: Configurations of the runs.
     """
-    if not all(config.data.name == "spatial" and config.data.distance == 1 for config in configs):
+    if not all(isinstance(config.data, SpatialData) and config.data.distance == 1 for config in configs):
         return
     for row in comparison["encodings"]:
         encoding = row["encoding"].partition(":")[0]

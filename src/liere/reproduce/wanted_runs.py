@@ -11,7 +11,7 @@ import torch
 import yaml
 
 from liere.comparison.plan import PlannedRun, file_name, parse_encoding
-from liere.data.config import FIELDS
+from liere.data.config import find_section
 from liere.encodings import TransformerShape, create_encoding
 from liere.files.shipped import experiments_folder
 from liere.presets import ViTSize, resolve_size
@@ -127,8 +127,8 @@ def _with_root(content: dict[str, Any], data: Path | None) -> dict[str, Any]:
 
 def _has_field(content: dict[str, Any], name: str) -> bool:
     section, _, field = name.partition(".")
-    data_set = content.get("data", {}).get("name", "spatial")
-    return section != "data" or field in FIELDS[data_set] | {"size", "seed"}
+    data_set = find_section(content.get("data", {}).get("name", "spatial"))
+    return section != "data" or data_set is None or field in data_set.model_fields.keys() - {"name"}
 
 
 def _check_overrides(experiment: Experiment, contents: dict[str, dict[str, Any]], overrides: dict[str, str]) -> None:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from liere.files.torch_files import check_torch_file
-from liere.files.writing import is_machine_trouble, write_atomically
+from liere.files.writing import is_system_error, write_atomically
 
 __all__ = [
     "Checkpoint",
@@ -179,7 +179,7 @@ def load_checkpoint(
     except MemoryError:
         raise  # nothing is known of the file
     except Exception as error:
-        if is_machine_trouble(error):
+        if is_system_error(error):
             raise
         reason = type(error).__name__
         raise CheckpointError(f"{path} is truncated or not a checkpoint ({reason}): it is not used") from error

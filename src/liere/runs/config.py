@@ -25,7 +25,8 @@ from liere.config_fields import (
     Switch,
     Width,
 )
-from liere.data.config import DataConfig
+from liere.data.config import DataConfig, data_fields
+from liere.data.spatial import SpatialData
 from liere.encodings import RotaryEncoding, find_encoding
 from liere.files.reading import shorten
 from liere.layers import grid_shape
@@ -41,7 +42,6 @@ from pydantic.fields import FieldInfo  # isort: skip
 
 __all__ = [
     "COORDINATE_FIELDS",
-    "DataConfig",
     "HardwareConfig",
     "ModelConfig",
     "OptimizerConfig",
@@ -255,7 +255,7 @@ class RunConfig(Section):
 
     title: str = ""
     """what the run is about, for reports"""
-    data: DataConfig = DataConfig()
+    data: DataConfig = SpatialData()
     model: ModelConfig = ModelConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     training: TrainingConfig = TrainingConfig()
@@ -283,7 +283,7 @@ class RunConfig(Section):
             )
 
     def check_size(self, size: int) -> None:
-        """Raise `ValueError` if images of a size cannot be had, or cannot be cut into the model's patches."""
+        """Raise `ValueError` if images of a size are not available, or cannot be cut into the model's patches."""
         facts = self.data.load("test", size=size, length=1).facts
         grid_shape(*image_and_patch(facts.image_size, self.model.patch_size))
 
@@ -294,21 +294,19 @@ class RunConfig(Section):
         Fields with their default values are left out, so that runs of before a field was added keep their fingerprint.
         Where a known data set is kept does not matter, nor whether its default size is written out.
         """
-        unimportant = {"root", "verify", "max_unreadable"} if self.data.is_well_known else {"max_unreadable"}
-        unimportant |= {"size"} if self.data.size == self.data.default_size() else set()
         decisive = self.model_dump(
             mode="json",
             exclude={
                 "hardware": True,
                 "logger": True,
                 "title": True,
-                "data": unimportant,
+                "data": True,
                 "training": {"checkpoint_every", "log_every"},
             },
             exclude_defaults=True,
         )
-        if not decisive.get("data", True):
-            del decisive["data"]
+        if data := self.data.decisive_fields():
+            decisive["data"] = data
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
     def to_yaml(self) -> str:
@@ -324,10 +322,11 @@ def _is_finite(value: object) -> bool:
 
 
 def config_fields() -> Iterator[tuple[str, FieldInfo]]:
-    """Yield the dotted name of every field with what is known of it."""
+    """Yield the dotted name of every field with what is known of it; `data` has those of all data sets."""
     for section, part in RunConfig.model_fields.items():
         if isinstance(part.default, Section):
-            for name, field in type(part.default).model_fields.items():
+            fields = data_fields() if section == "data" else type(part.default).model_fields.items()
+            for name, field in fields:
                 yield f"{section}.{name}", field
         else:
             yield section, part

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from liere.data.config import find_section
 from liere.errors import suggest
 from liere.files.reading import DamagedError, read_bytes, reason, shorten
 from liere.files.shipped import find_recipe
@@ -160,6 +161,8 @@ def explain(error: ValidationError) -> str:
     first = error.errors()[0]
     known = [name for name, _ in config_fields()]
     path = [str(part) for part in first["loc"]]
+    if path[:1] == ["data"] and len(path) > 1 and find_section(path[1]):
+        del path[1]  # pydantic names the data set before its fields
     if first["type"] == "value_error":
         return str(first["ctx"]["error"])
     if first["type"] == "extra_forbidden":

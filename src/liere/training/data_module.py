@@ -6,8 +6,9 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
-from liere.data.batches import EvaluationBatches, ExampleOrder, TrainingBatches, make_loader
+from liere.data.batches import EvaluationBatches, ExampleOrder, TrainingBatches
 from liere.data.examples import Batch
+from liere.data.loader import make_loader
 from liere.optional.lightning_import import import_lightning
 from liere.runs.data_of_run import load_data
 from liere.runs.run import Run

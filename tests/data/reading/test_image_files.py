@@ -12,18 +12,19 @@ from hypothesis import strategies as st
 from PIL import Image
 
 pytest.importorskip("tests.training.requirements")
-from liere.data import crops, image_folder
 from liere.data.augmentation import rand_augment
-from liere.data.batches import EvaluationBatches, ExampleOrder, TrainingBatches, make_loader
-from liere.data.config import DataConfig
-from liere.data.crops import crop_middle, draw_box, uniform_numbers
-from liere.data.decoding import UnreadableError
-from liere.data.image_folder import read_image
+from liere.data.batches import EvaluationBatches, ExampleOrder, TrainingBatches
+from liere.data.loader import make_loader
+from liere.data.reading import crops, image_files
+from liere.data.reading.crops import crop_middle, draw_box, uniform_numbers
+from liere.data.reading.decoded_files import UnreadableError
+from liere.data.reading.image_files import read_image
 from liere.evaluation.evaluate import evaluate
 from liere.evaluation.predictions import Predictions
 from liere.optional.torchvision_ops import import_with_torchvision
 from liere.training.fit import train
 from tests.data.file_archives import WNIDS, middle_by_torchvision, picture, write_imagenet
+from tests.data.sections import open_data
 from tests.training.tiny import make_run, quiet
 
 WORDS = torch.tensor([7, -8, 2**62, -(2**63), 0, 1, 2, 3])
@@ -42,7 +43,7 @@ def root(archive, tmp_path):
 
 
 def load(root, split="train", *, name="imagenet", size=None, length=None, **fields):
-    return DataConfig(name=name, root=str(root), **fields).load(split, size=size, length=length)
+    return open_data(name, root=str(root), **fields).load(split, size=size, length=length)
 
 
 def damage(root, numbers, split="train", wnid=WNIDS[0]):
@@ -65,7 +66,7 @@ def test_files_of_a_split_are_those_of_its_folders(archive, name):
     images, labels = load(archive, "val", name=name, size=32).batch(range(15))
     assert images.shape == (15, 3, 32, 32)
     assert images.dtype == torch.uint8
-    assert DataConfig(name=name, root=str(archive), size=96).facts.image_size == (96, 96)
+    assert open_data(name, root=str(archive), size=96).facts.image_size == (96, 96)
     reds = images[:, 0].float().mean((1, 2))  # of gray and CMYK images it is another one
     assert (reds - 40 - 70 * labels).abs()[labels.new_tensor([0, 3, 4, 5, 8, 9, 10, 13, 14])].max() < 3
 
@@ -222,7 +223,7 @@ def test_images_of_all_known_formats_are_read_whatever_their_name(tmp_path, kind
 
 
 def test_pictures_with_very_many_pixels_are_refused_before_they_are_decoded(tmp_path, monkeypatch):
-    monkeypatch.setattr(image_folder, "MAX_PIXELS", 900)
+    monkeypatch.setattr(image_files, "MAX_PIXELS", 900)
     Image.new("1", (31, 30)).save(tmp_path / "bomb.png")
     monkeypatch.setattr(Image.Image, "convert", None)
     with pytest.raises(UnreadableError, match="it has 31 x 30 pixels, more than 900: scale it down"):
@@ -256,14 +257,14 @@ def test_what_is_no_regular_file_is_named_and_not_waited_for(root, capsys, name)
     else:
         (root / "folder").mkdir()
         place.symlink_to(root / "folder")
-    data = DataConfig(name="images", root=str(root), size=16).load("train")
+    data = open_data("images", root=str(root), size=16).load("train")
     assert len(data.load(range(len(data))).ids) == len(data) - 1
     assert f"cannot read {place}" in capsys.readouterr().err
 
 
 def test_a_single_class_is_told(tmp_path):
     write_imagenet(tmp_path, WNIDS[:1])
-    config = DataConfig(name="images", root=str(tmp_path), size=16)
+    config = open_data("images", root=str(tmp_path), size=16)
     for load in (lambda: config.facts, lambda: config.load("train")):
         with pytest.raises(ValueError, match=f"has a single class, '{WNIDS[0]}': there is nothing to learn"):
             load()
@@ -360,7 +361,7 @@ def test_a_missing_class_folder_is_named(root, split, asked):
     with pytest.raises(ValueError, match=f"{split} has no class folder {WNIDS[1]}"):
         load(root, asked)
     with pytest.raises(ValueError, match=WNIDS[1]):
-        _ = DataConfig(name="imagenet", root=str(root)).facts
+        _ = open_data("imagenet", root=str(root)).facts
 
 
 @pytest.mark.parametrize("split", ["train", "val"])
@@ -388,10 +389,10 @@ def test_folders_that_are_not_there(root):
 
 
 def test_what_a_model_has_to_know_of_imagenet_is_known_without_it():
-    facts = DataConfig(name="imagenet", root="nowhere").facts
+    facts = open_data("imagenet", root="nowhere").facts
     assert (len(facts.classes), facts.image_size, facts.mean) == (1000, (224, 224), (0.485, 0.456, 0.406))
     with pytest.raises(FileNotFoundError, match=r"nowhere.train"):
-        _ = DataConfig(name="images", root="nowhere").facts
+        _ = open_data("images", root="nowhere").facts
 
 
 def test_splits_stand_in_for_each_other(root):

@@ -11,8 +11,9 @@ from typing import Any, BinaryIO
 
 from PIL import Image
 
-from liere.data.decoding import UnreadableError, is_trouble_of_the_machine
+from liere.data.reading.decoded_files import UnreadableError
 from liere.files.reading import open_regular
+from liere.files.writing import is_system_error
 
 __all__ = ["import_av", "read_frames"]
 
@@ -130,7 +131,7 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
             stream.codec_context.thread_count = 1  # there are worker processes to use more cores
             yield container, stream
     except (av.FFmpegError, OSError, ValueError) as error:
-        if is_trouble_of_the_machine(error):
+        if is_system_error(error, with_access=False):
             raise
         raise UnreadableError(error) from None
 

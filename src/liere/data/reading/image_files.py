@@ -10,16 +10,16 @@ from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from liere.data.augmentation import rand_augment
-from liere.data.crops import BOX_DRAWS, crop_middle, crop_resize, draw_box, to_tensor, uniform_numbers
-from liere.data.decoding import DecodedFiles, UnreadableError, is_trouble_of_the_machine
-from liere.data.examples import DataFacts
-from liere.data.file_table import FileTable
+from liere.data.facts import DataFacts
+from liere.data.reading.crops import BOX_DRAWS, crop_middle, crop_resize, draw_box, to_tensor, uniform_numbers
+from liere.data.reading.decoded_files import DecodedFiles, UnreadableError
+from liere.data.reading.file_table import FileTable
 from liere.files.reading import open_regular
+from liere.files.writing import is_system_error
 from liere.shapes import UInt8
 
-__all__ = ["IMAGE_SUFFIXES", "ImageFiles", "read_image"]
+__all__ = ["ImageFiles", "read_image"]
 
-IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 IMAGE_FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP")
 """What Pillow may take a file for, whatever its name: other formats start programs (PostScript) or fetch files."""
 MAX_PIXELS = 100_000_000
@@ -55,15 +55,15 @@ class ImageFiles(DecodedFiles):
         super().__init__(files, facts, max_unreadable=max_unreadable)
         self.min_area, self.flip, self.rand_augment = min_area, flip, rand_augment
 
-    def decode(self, path: Path, word: int | None) -> UInt8[Tensor, "3 size size"]:
-        """Return an image, a random part of it if there is a random word."""
+    def decode(self, path: Path, bits: int | None) -> UInt8[Tensor, "3 size size"]:
+        """Return an image, a random part of it if there are random bits."""
         picture, size = read_image(path), self.facts.image_size[-1]
-        if word is None:
+        if bits is None:
             return to_tensor(crop_middle(picture, size))
-        side, *numbers = uniform_numbers(word, 1 + BOX_DRAWS)
+        side, *numbers = uniform_numbers(bits, 1 + BOX_DRAWS)
         box = draw_box(*picture.size, numbers, self.min_area)
         image = to_tensor(crop_resize(picture, box, size, mirrored=self.flip and side < 0.5))
-        return image if self.rand_augment is None else rand_augment(image, word, *self.rand_augment)
+        return image if self.rand_augment is None else rand_augment(image, bits, *self.rand_augment)
 
 
 def read_image(path: Path) -> Image.Image:
@@ -85,7 +85,7 @@ def read_image(path: Path) -> Image.Image:
     except Image.DecompressionBombError:
         raise UnreadableError(f"it has more than {MAX_PIXELS:,} pixels: scale it down") from None
     except Exception as error:  # decoders raise what they like on damaged files
-        if isinstance(error, UnreadableError) or is_trouble_of_the_machine(error):
+        if isinstance(error, UnreadableError) or is_system_error(error, with_access=False):
             raise
         raise UnreadableError(error) from None
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from liere.data.class_folders import find_classes, list_files
+from liere.data.reading.class_folders import find_classes, list_split
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_folders_may_be_nested_deeper_than_python_can_call(tmp_path, deep):
     (tmp_path / "train" / "dog" / "0.png").touch()
     classes = find_classes(tmp_path, (".png",))
     assert classes == ("cat", "dog")
-    files = list_files(tmp_path / "train", classes, (".png",))
+    files = list_split(tmp_path, "train", classes, (".png",))
     assert [files[0], files[1]] == [deep / "1.png", tmp_path / "train" / "dog" / "0.png"]
 
 
@@ -36,5 +36,5 @@ def test_hidden_files_and_links_to_folders_are_left_out(tmp_path):
     for name in ("1.png", ".2.png", "more/3.PNG", "4.txt"):
         (tmp_path / "train" / "cat" / name).touch()
     (tmp_path / "train" / "cat" / "round").symlink_to(tmp_path / "train" / "cat")
-    files = list_files(tmp_path / "train", ("cat",), (".png",))
+    files = list_split(tmp_path, "train", ("cat",), (".png",))
     assert [files[place].name for place in range(len(files))] == ["1.png", "3.PNG"]

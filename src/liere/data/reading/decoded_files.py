@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import sys
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -11,23 +10,13 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from liere.data.examples import Batch, DataFacts, ExampleSet
-from liere.data.file_table import FileTable
+from liere.data.examples import Batch, ExampleSet
+from liere.data.facts import DataFacts
+from liere.data.reading.file_table import FileTable
 from liere.errors import visible
 from liere.shapes import Int
 
-__all__ = [
-    "IMAGENET_MEAN",
-    "IMAGENET_STD",
-    "DecodedFiles",
-    "TooManyUnreadableError",
-    "UnreadableError",
-    "is_trouble_of_the_machine",
-]
-
-IMAGENET_MEAN = (0.485, 0.456, 0.406)
-IMAGENET_STD = (0.229, 0.224, 0.225)
-MACHINE_ERRORS = (errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOMEM, errno.ESTALE)
+__all__ = ["DecodedFiles", "TooManyUnreadableError", "UnreadableError"]
 
 
 class UnreadableError(Exception):
@@ -42,11 +31,6 @@ class UnreadableError(Exception):
         super().__init__(text.splitlines()[0])
 
 
-def is_trouble_of_the_machine(error: Exception) -> bool:
-    """Return whether an error is not of the file: memory, open files, or a disk that does not answer."""
-    return isinstance(error, MemoryError) or getattr(error, "errno", None) in MACHINE_ERRORS
-
-
 class TooManyUnreadableError(ValueError):
     """More files than allowed cannot be decoded.
 
@@ -58,7 +42,7 @@ class TooManyUnreadableError(ValueError):
 
 
 class DecodedFiles(ExampleSet):
-    """Labelled files, decoded when they are asked for.
+    """Labeled files, decoded when they are asked for.
 
     A file that cannot be decoded is named on standard error, once, and left out of its batch. Worker processes count
     together. Where nothing of a batch is left, the examples after those that were asked for take their place.
@@ -88,32 +72,32 @@ class DecodedFiles(ExampleSet):
     def __len__(self) -> int:
         return len(self.files)
 
-    def load(self, indices: Sequence[int], words: Int[Tensor, "batch"] | None = None) -> Batch:
-        """Return a batch, augmented if there are random words, without what cannot be decoded."""
+    def load(self, indices: Sequence[int], bits: Int[Tensor, "batch"] | None = None) -> Batch:
+        """Return a batch, augmented if there are random bits, without what cannot be decoded."""
         for shift in range(len(self)):
-            batch = self._load_readable([(index + shift) % len(self) for index in indices], words)
+            batch = self._load_readable([(index + shift) % len(self) for index in indices], bits)
             if batch is not None:
                 return batch
         raise ValueError(f"none of the {len(self)} files of {self.files.folder} can be read")
 
     @abstractmethod
-    def decode(self, path: Path, word: int | None) -> Tensor:
+    def decode(self, path: Path, bits: int | None) -> Tensor:
         """Return an example.
 
         Args:
             path: Its file.
-            word: The random word that decides its augmentation; None for an example as it is tested.
+            bits: The random bits that decide its augmentation; None for an example as it is tested.
 
         Raises:
             UnreadableError: If the file cannot be decoded.
         """
 
-    def _load_readable(self, indices: list[int], words: Tensor | None) -> Batch | None:
+    def _load_readable(self, indices: list[int], bits: Tensor | None) -> Batch | None:
         ids, images = [], []
-        for index, word in zip(indices, [None] * len(indices) if words is None else words.tolist(), strict=True):
+        for index, own in zip(indices, [None] * len(indices) if bits is None else bits.tolist(), strict=True):
             path = self.files[index]
             try:
-                images.append(self.decode(path, word))
+                images.append(self.decode(path, own))
             except UnreadableError as error:
                 self._leave_out(index, path, error)
             else:

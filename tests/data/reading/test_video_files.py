@@ -16,13 +16,14 @@ pytest.importorskip("tests.training.requirements")
 pytest.importorskip("av")
 import av
 
-from liere.data import video_frames
-from liere.data.batches import ExampleOrder, TrainingBatches, make_loader
-from liere.data.config import DataConfig
-from liere.data.decoding import UnreadableError
-from liere.data.video_folder import spread_clips
-from liere.data.video_frames import read_frames
+from liere.data.batches import ExampleOrder, TrainingBatches
+from liere.data.loader import make_loader
+from liere.data.reading import video_frames
+from liere.data.reading.decoded_files import UnreadableError
+from liere.data.reading.video_files import spread_clips
+from liere.data.reading.video_frames import read_frames
 from tests.data.file_archives import gray_frames, middle_by_torchvision, shown_numbers, truncate, write_video
+from tests.data.sections import open_data
 
 FORMATS = {
     "still.avi": {"codec": "mjpeg"},
@@ -69,7 +70,7 @@ def root(tmp_path, videos):
 
 
 def load(root, split="train", *, size=32, length=None, **fields):
-    return DataConfig(name="videos", root=str(root), **fields).load(split, size=size, length=length)
+    return open_data("videos", root=str(root), **fields).load(split, size=size, length=length)
 
 
 def decoded(path) -> list[Image.Image]:
@@ -169,7 +170,7 @@ def test_a_file_without_pictures(tmp_path):
 
 
 def test_facts_and_shapes(root):
-    config = DataConfig(name="videos", root=str(root), size=32, frames=4)
+    config = open_data("videos", root=str(root), size=32, frames=4)
     assert config.facts.classes == ("a", "b")
     assert config.facts.image_size == (4, 32, 32)
     assert config.facts.mean == (0.485, 0.456, 0.406)

@@ -10,16 +10,14 @@ from PIL import Image
 from torch import Tensor
 
 from liere.data.augmentation import rand_augment
-from liere.data.crops import BOX_DRAWS, crop_middle, crop_resize, draw_box, to_tensor, uniform_numbers
-from liere.data.decoding import DecodedFiles
-from liere.data.examples import DataFacts
-from liere.data.file_table import FileTable
-from liere.data.video_frames import import_av, read_frames
+from liere.data.facts import DataFacts
+from liere.data.reading.crops import BOX_DRAWS, crop_middle, crop_resize, draw_box, to_tensor, uniform_numbers
+from liere.data.reading.decoded_files import DecodedFiles
+from liere.data.reading.file_table import FileTable
+from liere.data.reading.video_frames import import_av, read_frames
 from liere.shapes import UInt8
 
-__all__ = ["VIDEO_SUFFIXES", "VideoFiles", "spread_clips"]
-
-VIDEO_SUFFIXES = (".avi", ".mp4", ".mkv", ".webm", ".mov")
+__all__ = ["VideoFiles", "spread_clips"]
 
 
 class VideoFiles(DecodedFiles):
@@ -62,14 +60,14 @@ class VideoFiles(DecodedFiles):
         self.frames = facts.image_size[0]
         self.span = (self.frames - 1) * frame_stride + 1
 
-    def decode(self, path: Path, word: int | None) -> UInt8[Tensor, "*clips 3 frames size size"]:
-        """Return a random clip if there is a random word, else the clips to test."""
+    def decode(self, path: Path, bits: int | None) -> UInt8[Tensor, "*clips 3 frames size size"]:
+        """Return a random clip if there are random bits, else the clips to test."""
         size = self.facts.image_size[-1]
-        if word is None:
+        if bits is None:
             pictures = read_frames(path, self._spread, lambda frame: crop_middle(frame, size), least=self.span)
             clips = _stack(pictures).unflatten(1, (self.test_clips, self.frames)).movedim(1, 0).contiguous()
             return clips if self.test_clips > 1 else clips[0]
-        side, when, *numbers = uniform_numbers(word, 2 + BOX_DRAWS)
+        side, when, *numbers = uniform_numbers(bits, 2 + BOX_DRAWS)
 
         def anywhere(count: int) -> list[int]:
             return self._clip(int(when * max(count - self.span + 1, 1)), count)
@@ -81,7 +79,7 @@ class VideoFiles(DecodedFiles):
         clip = _stack(read_frames(path, anywhere, crop, least=self.span))
         if self.rand_augment is None:
             return clip
-        return rand_augment(clip.movedim(1, 0), word, *self.rand_augment).movedim(0, 1)
+        return rand_augment(clip.movedim(1, 0), bits, *self.rand_augment).movedim(0, 1)
 
     def _clip(self, start: int, count: int) -> list[int]:
         return [min(start + step * self.frame_stride, count - 1) for step in range(self.frames)]

@@ -37,7 +37,7 @@ def data_sets(draw) -> SpatialReasoning:
         distance=ends[0] if ends[0] == ends[1] and draw(st.booleans()) else tuple(ends),
         distractor_arrows=arrows,
         distractor_letters=draw(st.integers(0, min(free - arrows, 40))),
-        colours=draw(st.sampled_from(["black", "random"])),
+        colors=draw(st.sampled_from(["black", "random"])),
     )
 
 
@@ -195,7 +195,7 @@ class TestChance:
         assert p_of_uniform(distances, 4) > 1e-3
 
     def test_the_ink_tells_nothing_of_the_label(self):
-        data = SpatialReasoning(36, colours="random", distractor_arrows=2, distractor_letters=0)
+        data = SpatialReasoning(36, colors="random", distractor_arrows=2, distractor_letters=0)
         images, labels = data.batch(range(1_500))
         grids, seen = many_cells(data, 1_500), []
         for index, label in enumerate(labels.tolist()):
@@ -286,10 +286,10 @@ class TestSamplesAreFunctionsOfTheirPlace:
     def test_the_global_generator_is_neither_asked_nor_moved(self):
         torch.manual_seed(1)
         before = torch.get_rng_state()
-        one = SpatialReasoning(colours="random")[3][0]
+        one = SpatialReasoning(colors="random")[3][0]
         assert torch.equal(torch.get_rng_state(), before)
         torch.manual_seed(2)
-        assert torch.equal(SpatialReasoning(colours="random")[3][0], one)
+        assert torch.equal(SpatialReasoning(colors="random")[3][0], one)
 
     def test_samples_are_what_they_were_when_this_was_written(self):
         # Runs on other machines, and checkpoints of earlier versions, count on these.
@@ -314,7 +314,7 @@ class TestSamplesAreFunctionsOfTheirPlace:
             ({"split": "val"}, "234e2265b6d54dab3b71102fc068bbc380538e57af35dfade9946b679cbb5262"),
             ({"split": "test"}, "a054a5e82c786d7a9542aa18d6dcf356400ab7434162960b858b04da296bde4d"),
             (
-                {"size": 60, "split": "val", "seed": 7, "distance": (1, 3), "colours": "random"},
+                {"size": 60, "split": "val", "seed": 7, "distance": (1, 3), "colors": "random"},
                 "fd4a15bc7f7a49524cc85778567585375df2be979c394282c96223d63224120e",
             ),
         ],
@@ -345,7 +345,7 @@ class TestImages:
     @given(seed=seeds, index=st.integers(0, 9_999))
     def test_each_symbol_of_a_coloured_image_has_one_ink(self, seed, index):
         options = {"distractor_arrows": 3, "distractor_letters": 2}
-        data = SpatialReasoning(60, "val", seed, colours="random", **options)
+        data = SpatialReasoning(60, "val", seed, colors="random", **options)
         cells, (image,) = data.cells(index), data.batch([index])[0]
         assert cells == SpatialReasoning(60, "val", seed, **options).cells(index)
         for row, line in enumerate(cells):
@@ -357,7 +357,7 @@ class TestImages:
                 assert bool((cell[:, glyph].amin(0) < 100).all())
 
     def test_inks_vary_within_an_image(self):
-        images, _ = SpatialReasoning(60, colours="random").batch(range(20))
+        images, _ = SpatialReasoning(60, colors="random").batch(range(20))
         pixels = {tuple(pixel) for pixel in images.permute(0, 2, 3, 1).flatten(0, 2).unique(dim=0).tolist()}
         assert len(pixels) == 6 + 1
         assert (0, 0, 0) in pixels
@@ -452,7 +452,7 @@ class TestSequence:
         assert torch.equal(labels, expected_labels)
 
     def test_it_can_be_pickled(self):
-        data = SpatialReasoning(48, "val", seed=3, distance=(1, 2), colours="random")
+        data = SpatialReasoning(48, "val", seed=3, distance=(1, 2), colors="random")
         assert torch.equal(pickle.loads(pickle.dumps(data))[5][0], data[5][0])
 
 
@@ -466,8 +466,8 @@ class TestSequence:
         ({"size": 108.0}, TypeError, ["size must be an int", "108.0"]),
         ({"split": "tran"}, ValueError, ["unknown split 'tran'", "did you mean 'train'?"]),
         ({"split": "xyz"}, ValueError, ["unknown split 'xyz'", "choose from 'train', 'val', 'test'"]),
-        ({"colours": "blck"}, ValueError, ["unknown colours 'blck'", "did you mean 'black'?"]),
-        ({"colours": "red"}, ValueError, ["unknown colours 'red'", "choose from 'black', 'random'"]),
+        ({"colors": "blck"}, ValueError, ["unknown colors 'blck'", "did you mean 'black'?"]),
+        ({"colors": "red"}, ValueError, ["unknown colors 'red'", "choose from 'black', 'random'"]),
         ({"distance": 0}, ValueError, ["distance must be between 1 and 8", "got 0", "choose"]),
         ({"distance": 9}, ValueError, ["distance must be between 1 and 8", "9 x 9", "got 9", "larger size"]),
         ({"distance": (3, 2)}, ValueError, ["distance", "got (3, 2)"]),

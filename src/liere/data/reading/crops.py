@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from liere.data.counter_random import random_words
+from liere.data.counter_random import random_bits
 from liere.shapes import UInt8
 
 __all__ = ["Box", "crop_middle", "crop_resize", "draw_box", "to_tensor", "uniform_numbers"]
@@ -25,15 +25,15 @@ MOST_RESIZED = 2**25  # pixels of a picture that is resized as a whole
 MARGIN = 256 / 224  # the shorter side, as a multiple of the crop
 
 
-def uniform_numbers(word: int, count: int) -> list[float]:
-    """Return numbers in [0, 1) that a random word decides.
+def uniform_numbers(bits: int, count: int) -> list[float]:
+    """Return numbers in [0, 1) that random bits decide.
 
     Example:
         >>> all(0 <= number < 1 for number in uniform_numbers(7, 100))
         True
     """
-    words = random_words(torch.tensor([word]), count)[0]
-    return ((words >> 11) & ((1 << 53) - 1)).double().mul(2.0**-53).tolist()
+    draws = random_bits(torch.tensor([bits]), count)[0]
+    return ((draws >> 11) & ((1 << 53) - 1)).double().mul(2.0**-53).tolist()
 
 
 def draw_box(width: int, height: int, numbers: Sequence[float], min_area: float = 0.08) -> Box:

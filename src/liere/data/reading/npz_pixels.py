@@ -1,0 +1,82 @@
+"""Arrays as pixels: channels first, bytes or float32, and the mean and deviation of each channel."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liere.data.reading.npz_archive import Array
+
+__all__ = ["as_pixels", "channels_first", "check_finite", "statistics"]
+
+MOST_CHANNELS = 4
+COUNTED_AT_ONCE = 2**22  # pixels
+
+
+def channels_first(name: str, kind: str, images: Array) -> Array:
+    """Return `[examples, channels, *axes]` of arrays whose channels, if any, are last."""
+    shape = images.shape
+    few = 1 <= shape[-1] <= MOST_CHANNELS
+    if 0 in shape:
+        raise ValueError(f"{name} has shape {shape}: an axis without pixels")
+    if few and (images.ndim == 5 or (images.ndim == 4 and kind == "images")):
+        return np.moveaxis(images, -1, 1)
+    if kind == "images" and images.ndim == 4 and shape[1] <= MOST_CHANNELS:
+        raise ValueError(
+            f"{name} has shape {shape}: put channels last with np.moveaxis(images, 1, -1), or name it 'volumes' if "
+            f"these are {shape[1]} slices"
+        )
+    if images.ndim == 4 or (kind == "images" and images.ndim == 3):
+        return images[:, None]
+    axes = "height, width" if kind == "images" else "depth, height, width"
+    axes = axes.replace("depth", "frames") if kind == "videos" else axes
+    raise ValueError(
+        f"{name} must be [examples, {axes}] or [examples, {axes}, channels] with at most {MOST_CHANNELS} channels, got "
+        f"shape {shape}"
+    )
+
+
+def as_pixels(name: str, images: Array) -> Array:
+    """Return bytes as they are, bools as black and white, and other numbers as float32."""
+    if images.dtype == np.uint8:
+        return np.ascontiguousarray(images)
+    if images.dtype == np.bool_:
+        return np.ascontiguousarray(images).astype(np.uint8) * np.uint8(255)
+    if images.dtype.kind not in "iuf":
+        raise ValueError(f"{name} must hold numbers, got {images.dtype}: convert them, to float32 say")
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(images.astype(np.float32))
+
+
+def check_finite(name: str, images: Array) -> Array:
+    """Return images, none of which may hold NaN or infinity."""
+    if images.dtype == np.float32:
+        bad = sum(not np.isfinite(image).all() for image in images)
+        if bad:
+            raise ValueError(
+                f"{name} has NaN or infinity in {bad} of {len(images)} examples: fix them or leave them out"
+            )
+    return images
+
+
+def statistics(images: Array) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return mean and deviation of each channel, of bytes in [0, 1]; a channel that is constant gets deviation 1."""
+    means, deviations = [], []
+    for channel in range(images.shape[1]):
+        values = images[:, channel]
+        if values.dtype == np.uint8:
+            levels, counts = np.arange(256) / 255, _count_levels(values)
+            mean = np.average(levels, weights=counts)
+            deviation = np.sqrt(np.average((levels - mean) ** 2, weights=counts))
+        else:
+            mean, deviation = values.mean(dtype=np.float64), values.std(dtype=np.float64)
+        means.append(float(mean))
+        deviations.append(float(deviation) if values.min() < values.max() else 1.0)
+    return tuple(means), tuple(deviations)
+
+
+def _count_levels(values: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Return how often each byte occurs; in parts, because counting takes eight bytes for each."""
+    step = max(COUNTED_AT_ONCE // max(values[0].size, 1), 1)
+    parts = (values[start : start + step] for start in range(0, len(values), step))
+    return np.sum([np.bincount(part.ravel(), minlength=256) for part in parts], axis=0)

@@ -1,0 +1,114 @@
+"""Labels that count from 0, and splits that hold what they should: checked, or made by dividing the examples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from liere.data.reading.npz_archive import Array
+from liere.data.reading.npz_parts import Part
+from liere.data.subsets import divide, stable_key
+from liere.errors import suggest
+from liere.files.reading import shorten
+
+__all__ = ["check_alike", "check_classes", "divide_part", "number_labels"]
+
+
+def number_labels(parts: dict[str, Part], classes: Array | None) -> tuple[tuple[str, ...], dict[str, Array]]:
+    """Return names of classes, and labels that count from 0."""
+    kinds = {part.labels.dtype.kind == "U" for part in parts.values()}
+    where = next(iter(parts.values())).name
+    if len(kinds) > 1:
+        raise ValueError(f"{where}: labels are integers in one split and strings in another: use one of them")
+    if classes is None:
+        values = np.unique(np.concatenate([part.labels for part in parts.values()]))
+        return tuple(map(str, values.tolist())), {
+            split: np.searchsorted(values, part.labels).astype(np.int64) for split, part in parts.items()
+        }
+    if classes.ndim != 1 or classes.dtype.kind not in "iuU" or len(set(classes.tolist())) < len(classes):
+        raise ValueError(f"{where}: classes must be different names, one a class, got {shorten(str(classes.tolist()))}")
+    names = tuple(map(str, classes.tolist()))
+    places = {name: place for place, name in enumerate(names)}
+    numbered = {}
+    for split, part in parts.items():
+        if kinds == {True}:
+            for label in sorted({*part.labels.tolist()} - places.keys()):
+                raise ValueError(
+                    f"{part.name}: label {shorten(label)!r} is not one of classes: {shorten(suggest(label, names))}"
+                )
+            numbered[split] = np.array([places[label] for label in part.labels.tolist()], dtype=np.int64)
+        else:
+            numbered[split] = part.labels.astype(np.int64)
+            for label in sorted({*numbered[split].tolist()} - {*range(len(names))}):
+                raise ValueError(f"{part.name}: label {label} is not a place in classes, 0 to {len(names) - 1}")
+    return names, numbered
+
+
+def divide_part(
+    root: Path, images: Array, labels: Array, groups: Array | None, seed: int
+) -> dict[str, NDArray[np.int64]]:
+    """Divide the examples of a file, whatever their order in it; those of a group stay together."""
+    if groups is None:
+        units = np.arange(len(labels))
+        keys = [stable_key(memoryview(image)) for image in images]
+        classes = labels
+    else:
+        distinct, units = np.unique(groups, return_inverse=True)
+        keys = [stable_key(str(group).encode()) for group in distinct.tolist()]
+        classes = _main_classes(units, labels)
+    parts = divide(torch.from_numpy(classes), torch.tensor(keys), seed)
+    for split, members in parts.items():
+        if not len(members):
+            what = "examples" if groups is None else "groups"
+            raise ValueError(
+                f"{root} has too few {what} to divide, {len(classes)}, so that nothing is left for {split!r}: give at "
+                f"least 3 {what} of a class, or files for train and test"
+            )
+    return {split: np.flatnonzero(np.isin(units, members.numpy())) for split, members in parts.items()}
+
+
+def _main_classes(units: NDArray[np.int64], labels: Array) -> NDArray[np.int64]:
+    """Return for each group the class that most of it has, the lowest of several; linear in the examples."""
+    pairs, counts = np.unique(np.stack([units.ravel(), labels]), axis=1, return_counts=True)
+    order = np.lexsort((pairs[1], -counts, pairs[0]))
+    _, first = np.unique(pairs[0][order], return_index=True)
+    return pairs[1][order][first]
+
+
+def check_alike(parts: dict[str, Part]) -> None:
+    """Raise `ValueError` if splits differ in what they hold, or share a group."""
+    train = parts["train"]
+    for part in parts.values():
+        for one, other, what in (
+            (train.images.shape[1:], part.images.shape[1:], "channels and axes"),
+            (train.images.dtype, part.images.dtype, "pixels"),
+        ):
+            if one != other:
+                raise ValueError(f"{part.name} has {what} {other}, but {train.name} has {one}: make them alike")
+    seen: dict[Any, str] = {}
+    for part in parts.values():
+        for group in sorted(set([] if part.groups is None else part.groups.tolist())):
+            if seen.setdefault(group, part.name) != part.name:
+                raise ValueError(
+                    f"group {shorten(repr(group))} is in {seen[group]} and in {part.name}: keep it in one split"
+                )
+
+
+def check_classes(root: Path, splits: dict[str, tuple[Tensor, Tensor]], names: tuple[str, ...]) -> None:
+    """Raise `ValueError` if a split has a class that is not trained, or there is a single class."""
+    known = set(splits["train"][1].tolist())
+    for split, (_, labels) in splits.items():
+        for label in sorted(set(labels.tolist()) - known):
+            raise ValueError(
+                f"{root}: label {shorten(names[label])!r} is in {split!r}, but not in 'train': take it out, or divide "
+                "the examples in another way (data.seed)"
+            )
+    if len(known) < 2:
+        raise ValueError(
+            f"{root}: all training examples have label {shorten(names[min(known)])!r}: there is nothing to learn"
+        )

@@ -1,0 +1,111 @@
+"""UCF101: videos of 101 kinds of actions, and the official lists of those to train and to test with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from liere.data.reading.file_table import FileTable
+from liere.files.reading import read_bytes, shorten
+
+__all__ = ["list_videos", "read_classes"]
+
+LISTS = "ucfTrainTestlist"
+VIDEOS = "UCF-101"
+LIST_BYTES = 10_000_000  # real lists have half a million
+
+
+def read_classes(root: Path) -> tuple[str, ...]:
+    """Return the names of the classes in the order of `classInd.txt`.
+
+    Raises:
+        FileNotFoundError: If the file is not there.
+        ValueError: If it is damaged.
+    """
+    file = root / LISTS / "classInd.txt"
+    found: dict[int, str] = {}
+    seen = {".", ".."}  # which lead to other folders
+    for place, words in _lines(file):
+        if len(words) != 2 or not words[0].isdecimal() or len(words[0]) > 9:
+            raise ValueError(
+                f"{place} should be a number and a class, got {shorten(repr(' '.join(words)))}: unpack the lists again"
+            )
+        if words[1] in seen:
+            raise ValueError(f"{place} should be another class, got {shorten(words[1])!r}: unpack the lists again")
+        seen.add(words[1])
+        found[int(words[0])] = words[1]
+    if sorted(found) != list(range(1, len(found) + 1)):
+        raise ValueError(f"{file} should number the classes from 1 to {len(found)}: unpack the lists again")
+    return tuple(found[number] for number in sorted(found))
+
+
+def list_videos(root: Path, split: str, fold: int = 1) -> FileTable:
+    """Return the videos of an official list.
+
+    All videos of the fold, to train and to test with, must be there.
+
+    Args:
+        root: Folder that holds the lists, `ucfTrainTestlist`, and the videos, `UCF-101/<class>` or `<class>`.
+        split: `"train"` or `"test"`.
+        fold: 1, 2 or 3.
+
+    Raises:
+        FileNotFoundError: If a list or listed videos are missing.
+        ValueError: If a list is damaged.
+    """
+    classes = read_classes(root)
+    folder = root / VIDEOS if (root / VIDEOS).is_dir() else root
+    listed = {}
+    for name in ("train", "test"):
+        file = root / LISTS / f"{name}list{fold:02}.txt"
+        listed[name] = list(_read_list(file, classes))
+        _check_videos(file, folder, [path for path, _ in listed[name]])
+    return FileTable(folder, listed[split])
+
+
+def _read_list(file: Path, classes: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+    """Yield paths with labels from 0. Lists of training videos tell the label, too, from 1."""
+    labels = {name: label for label, name in enumerate(classes)}
+    for place, (path, *number) in _lines(file):
+        label = labels.get(path.partition("/")[0])
+        if label is None:
+            raise ValueError(
+                f"{place} has a class that classInd.txt does not have, got {shorten(path)!r}: unpack the lists again"
+            )
+        if number not in ([], [str(label + 1)]):
+            raise ValueError(
+                f"{place} has the class {shorten(' '.join(number))}, but classInd.txt has {label + 1} for "
+                f"{shorten(path)!r}: "
+                "unpack the lists again"
+            )
+        yield path, label
+
+
+def _lines(file: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield the words of each line that has some, and where it is."""
+    if not file.exists():
+        raise FileNotFoundError(
+            f"{file} is missing: unpack the official lists of UCF101 there (docs/data.md says where to get them), or "
+            "say with --data.root where the data set is"
+        )
+    for number, line in enumerate(read_bytes(file, LIST_BYTES).decode("utf-8", errors="replace").splitlines(), 1):
+        if words := line.split():
+            yield f"{file}, line {number},", words
+
+
+def _check_videos(file: Path, folder: Path, paths: list[str]) -> None:
+    if not paths:
+        raise ValueError(f"{file} is empty: unpack the lists again")
+    there = {
+        f"{name}/{video}" for name in {path.partition("/")[0] for path in paths} for video in _names(folder / name)
+    }
+    if missing := [path for path in paths if path not in there]:
+        raise FileNotFoundError(
+            f"{len(missing)} of the {len(paths)} videos of {file} are missing, the first is {folder / missing[0]}: "
+            "unpack the videos again"
+        )
+
+
+def _names(folder: Path) -> list[str]:
+    return os.listdir(folder) if folder.is_dir() else []

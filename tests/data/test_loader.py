@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import gc
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from liere.data import SpatialReasoning
+from liere.data.batches import EvaluationBatches, ExampleOrder, TrainingBatches
+from liere.data.loader import make_loader
+
+
+class TestLoader:
+    def test_batches_hold_ids_images_and_labels(self):
+        data = SpatialReasoning(48, "val", length=10)
+        torch.manual_seed(0)
+        before = torch.get_rng_state()
+        (first, second, third) = make_loader(data, EvaluationBatches(10, 4))
+        assert torch.equal(torch.get_rng_state(), before)
+        assert third.ids.tolist() == [8, 9]
+        for batch in (first, second, third):
+            images, labels = data.batch(batch.ids.tolist())
+            assert torch.equal(batch.images, images)
+            assert torch.equal(batch.labels, labels)
+
+    def test_workers_load_the_same_in_the_same_order(self):
+        data = SpatialReasoning(48, "train", length=20)
+        batches = TrainingBatches(ExampleOrder(20, 1), range(4), 6, 2)
+        loaded = [list(make_loader(data, batches, workers=workers)) for workers in (0, 2)]
+        assert len(loaded[0]) == 8
+        for one, other in zip(*loaded, strict=True):
+            assert all(torch.equal(*parts) for parts in zip(one, other, strict=True))
+
+    def test_workers_leave_signals_to_the_process_that_trains(self):
+        class Handlers(SpatialReasoning):
+            def load(self, indices, bits=None):
+                ignored = [signal.getsignal(one) == signal.SIG_IGN for one in (signal.SIGINT, signal.SIGTERM)]
+                return super().load(indices)._replace(labels=torch.tensor(ignored, dtype=torch.long))
+
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        before = [signal.getsignal(number) for number in numbers]
+        (batch,) = make_loader(Handlers(48, "val", length=2), EvaluationBatches(2, 2), workers=1)
+        assert batch.labels.tolist() == [1, 1]
+        list(make_loader(Handlers(48, "val", length=2), EvaluationBatches(2, 2)))
+        assert [signal.getsignal(number) for number in numbers] == before
+
+    @pytest.mark.parametrize("method", [None, "forkserver"])
+    def test_workers_that_are_left_at_the_end_of_the_program_do_not_keep_it(self, tmp_path, method):
+        code = (
+            "import multiprocessing\n"
+            "from liere.data import SpatialReasoning\n"
+            "from liere.data.batches import EvaluationBatches\n"
+            "from liere.data.loader import make_loader\n"
+            "def work():\n"
+            "    data = SpatialReasoning(48, 'val', length=400)\n"
+            "    batches = iter(make_loader(data, EvaluationBatches(400, 4), workers=2))\n"
+            "    next(batches)\n"
+            "    batches.itself = batches\n"  # not collected before the end
+            "    print('leaves', flush=True)\n"
+            "if __name__ == '__main__':\n"
+        )
+        if method is None:
+            code += "    work()\n"
+        else:
+            code += f"    process = multiprocessing.get_context({method!r}).Process(target=work)\n"
+            code += "    process.start(), process.join()\n"
+        # A file: what is waited for is the program itself, not the end of a pipe that a worker has open.
+        (tmp_path / "program.py").write_text(code)
+        with (tmp_path / "log").open("w") as log:
+            command = [sys.executable, tmp_path / "program.py"]
+            done = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, timeout=120, check=False)
+        assert (done.returncode, (tmp_path / "log").read_text()) == (0, "leaves\n")
+
+    def test_workers_of_a_loader_that_is_garbage_end_by_themselves(self):
+        batches = iter(make_loader(SpatialReasoning(48, "val", length=40), EvaluationBatches(40, 4), workers=2))
+        next(batches)
+        workers = batches._workers
+        batches.itself = [batches]  # a cycle, as in the traceback of an error
+        del batches
+        gc.collect()
+        assert [worker.exitcode for worker in workers] == [0, 0]
+
+    def test_a_worker_that_does_not_end_is_killed(self, monkeypatch):
+        class Stuck(SpatialReasoning):
+            def load(self, indices, bits=None):
+                if indices == [1]:
+                    time.sleep(1_000)
+                return super().load(indices)
+
+        monkeypatch.setattr(torch.utils.data._utils, "MP_STATUS_CHECK_INTERVAL", 0.5)
+        batches = iter(make_loader(Stuck(48, "val", length=2), EvaluationBatches(2, 1), workers=1))
+        next(batches)
+        (worker,) = batches._workers
+        batches._shutdown_workers()
+        assert worker.exitcode == -signal.SIGKILL
+
+    def test_workers_are_started_with_signals_blocked(self):
+        class Mask(SpatialReasoning):
+            def load(self, indices, bits=None):
+                blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+                found = [one in blocked for one in (signal.SIGINT, signal.SIGTERM)]
+                return super().load(indices)._replace(labels=torch.tensor(found, dtype=torch.long))
+
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+        (batch,) = make_loader(Mask(48, "val", length=2), EvaluationBatches(2, 2), workers=1)
+        assert batch.labels.tolist() == [1, 1]
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
