@@ -27,14 +27,15 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from liere.report.encoding_labels import plain_label  # noqa: E402
 from tools.side_by_side import PANELS  # noqa: E402
 from tools.study import markdown  # noqa: E402
 
 from liere.bench.figures import draw_record  # noqa: E402
 from liere.cli import main as liere  # noqa: E402
 from liere.files.reading import shorten  # noqa: E402
-from liere.report import AttentionRow, Pictures, Sample, write_report  # noqa: E402
+from liere.report.encoding_style import plain_label  # noqa: E402
+from liere.report.picture_data import AttentionRow, Pictures, Sample  # noqa: E402
+from liere.report.report_files import write_report  # noqa: E402
 from liere.report.side_by_side import write_side_by_side  # noqa: E402
 from liere.reproduce.catalog import CATALOGUE  # noqa: E402
 from liere.terminal.messages import say  # noqa: E402

@@ -8,12 +8,13 @@ import shutil
 import pytest
 
 pytest.importorskip("tests.training.requirements")
-matplotlib = pytest.importorskip("matplotlib")
-rebuild_results = pytest.importorskip("tools.rebuild_results")
 
 from liere.cli import main
 from liere.reproduce.catalog import CATALOGUE
 from liere.runs.archive import read_archive
+
+matplotlib = pytest.importorskip("matplotlib")
+rebuild_results = pytest.importorskip("tools.rebuild_results")
 
 KEPT = rebuild_results.RESULTS / "reproduce" / "small"
 NAMES = [name for name in CATALOGUE if (KEPT / f"{name}.json").exists() and not CATALOGUE[name].needs_weights]
