@@ -8,13 +8,14 @@ import shutil
 import pytest
 
 pytest.importorskip("tests.training.requirements")
-matplotlib = pytest.importorskip("matplotlib")
-rebuild_results = pytest.importorskip("tools.rebuild_results")
+pytest.importorskip("matplotlib")
+import matplotlib
 
 from liere.cli import main
 from liere.reproduce.catalog import CATALOGUE
 from liere.runs.archive import read_archive
 
+rebuild_results = pytest.importorskip("tools.rebuild_results")
 KEPT = rebuild_results.RESULTS / "reproduce" / "small"
 NAMES = [name for name in CATALOGUE if (KEPT / f"{name}.json").exists() and not CATALOGUE[name].needs_weights]
 TABLES = [name for name in rebuild_results.PARTS if name.startswith(rebuild_results.TABLES)]

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("tests.training.requirements")
 
 from liere.cli import main
-from liere.evaluation.predictions import Predictions
+from liere.evaluation.predictions import Predictions, read_predictions
 from liere.reproduce.catalog import CATALOGUE
 from liere.reproduce.claims import compare, is_best
 from liere.reproduce.export import export_run
@@ -20,10 +20,12 @@ from liere.reproduce.outcome import Claim
 from liere.reproduce.reproduction import committed_runs, prepare
 from liere.reproduce.results import Found, pair
 from liere.reproduce.wanted_runs import Key, unique_runs
+from liere.runs.archive import read_archive, unpacked
 from liere.runs.conditions import Condition
 from liere.runs.run import open_run
 from tests.reproduce.fakes import finish, predictions
 
+RUN_FILES = ("config.yaml", "result.json", "metrics.csv", "evaluation.json")
 ACCURACY = {
     "absolute:init_std=1": 0.5,
     "absolute": 0.55,
@@ -111,9 +113,10 @@ class TestFinding:
         again = json.loads((tmp_path / "other" / "main.json").read_text())
         assert again["numbers"] == numbers["numbers"]
         assert not (tmp_path / "other" / "runs").exists()
-        for name in ("config.yaml", "result.json", "metrics.csv", "evaluation.json"):
-            assert len(list((tmp_path / "kept" / "runs").glob(f"*/{name}"))) == 18
-        assert not list((tmp_path / "kept").rglob("*.safetensors"))
+        kept = [path for path in (tmp_path / "kept" / "runs").iterdir() if path.name.endswith(".tar.xz")]
+        assert len(kept) == len(list((tmp_path / "kept" / "runs").iterdir())) == 18
+        for file in kept:
+            assert {*read_archive(file)} == {*RUN_FILES, "predictions/final-test-32.csv"}
 
     def test_figures_that_need_weights_do_not_take_runs_without(self, tmp_path):
         fake_all("spatial", tmp_path, only=())
@@ -467,16 +470,18 @@ def without(found: Predictions, *ids: int) -> Predictions:
 def test_exported_predictions_are_the_same(tmp_path):
     (one, *_) = prepare(CATALOGUE["main"], "small", {}, places=[tmp_path / "runs"], only=["CIFAR-10"]).wanted
     run = finish(one.planned, one.planned.folder, {Condition(32): predictions(0.5)})
-    export_run(run, tmp_path / "kept")
-    kept = open_run(tmp_path / "kept")
+    file = export_run(run, tmp_path / "kept")
+    assert file == tmp_path / "kept" / f"{run.folder.name}.tar.xz"
+    kept = open_run(unpacked(tmp_path / "kept" / run.folder.name))
+    assert one.planned.is_done(kept.folder)
+    assert kept.config == run.config
+    assert kept.result() == run.result()
+    assert kept.metric_rows() == run.metric_rows()
     (record,) = kept.evaluations("final")
-    assert record["predictions"].endswith(".csv.gz")
-    assert Predictions.read(kept.folder / record["predictions"]) == Predictions.read(
-        run.folder / run.evaluations()[0]["predictions"]
-    )
-    first = (kept.folder / record["predictions"]).read_bytes()
-    export_run(run, tmp_path / "kept")
-    assert (kept.folder / record["predictions"]).read_bytes() == first
+    assert read_predictions(kept, record) == read_predictions(run, run.evaluations("final")[0])
+    first = file.read_bytes()
+    assert export_run(run, tmp_path / "kept").read_bytes() == first
+    assert export_run(kept, tmp_path / "again").read_bytes() == first
 
 
 class TestHostileRuns:
@@ -492,11 +497,19 @@ class TestHostileRuns:
         run.evaluation_file.write_text(json.dumps([record | {"predictions": place}]))
         (tmp_path / "kept" / "made" / "run" / "predictions").mkdir(parents=True)
         before = {path for path in tmp_path.rglob("*") if path.is_file()}
-        export_run(run, tmp_path / "kept" / "runs" / "new")
-        written = {path for path in tmp_path.rglob("*") if path.is_file()} - before
-        assert all(path.is_relative_to(tmp_path / "kept" / "runs" / "new") for path in written)
-        (record,) = open_run(tmp_path / "kept" / "runs" / "new").evaluations()
-        assert record["predictions"] == "predictions/final-test-32.csv.gz"
+        file = export_run(run, tmp_path / "kept" / "runs")
+        assert {path for path in tmp_path.rglob("*") if path.is_file()} - before == {file}
+        (record,) = open_run(unpacked(tmp_path / "kept" / "runs" / run.folder.name)).evaluations()
+        assert record["predictions"] == "predictions/final-test-32.csv"
+
+    def test_two_files_of_one_name_are_not_exported_as_one(self, tmp_path, run):
+        (record,) = run.evaluations()
+        other = record | {"size": 48, "predictions": "predictions/more/final-test-32.csv"}
+        (run.folder / "predictions" / "more").mkdir()
+        (run.folder / other["predictions"]).write_text("other")
+        run.evaluation_file.write_text(json.dumps([record, other]))
+        with pytest.raises(ValueError, match=r"names two files final-test-32\.csv: evaluate again"):
+            export_run(run, tmp_path / "kept")
 
     def test_a_device_is_not_copied_without_end(self, tmp_path, run):
         run.metrics.unlink()
