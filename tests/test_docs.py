@@ -21,6 +21,9 @@ PAGES = [
     for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
     if path.exists()
 ]
+OTHERS = [
+    path for path in [ROOT / "SECURITY.md", ROOT / "CHANGELOG.md", *(ROOT / "results").rglob("*.md")] if path.exists()
+]
 
 pytestmark = pytest.mark.skipif(not PAGES, reason="the pages are not beside the tests")
 
@@ -52,7 +55,7 @@ def test_commands_are_understood(page):
             assert words[1] in targets
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), target

@@ -16,9 +16,11 @@ from liere.cli import main
 from liere.reproduce.catalog import CATALOGUE
 from liere.reproduce.reproduction import committed_runs, prepare
 from liere.reproduce.wanted_runs import unique_runs
+from liere.runs.archive import read_archive
 from liere.runs.conditions import Condition
 from tests.reproduce.fakes import finish, predictions
 
+RUN_FILES = ("config.yaml", "result.json", "metrics.csv", "evaluation.json")
 ACCURACY = {
     "absolute:init_std=1": 0.5,
     "absolute": 0.55,
@@ -106,9 +108,10 @@ class TestFinding:
         again = json.loads((tmp_path / "other" / "main.json").read_text())
         assert again["numbers"] == numbers["numbers"]
         assert not (tmp_path / "other" / "runs").exists()
-        for name in ("config.yaml", "result.json", "metrics.csv", "evaluation.json"):
-            assert len(list((tmp_path / "kept" / "runs").glob(f"*/{name}"))) == 18
-        assert not list((tmp_path / "kept").rglob("*.safetensors"))
+        kept = [path for path in (tmp_path / "kept" / "runs").iterdir() if path.name.endswith(".tar.xz")]
+        assert len(kept) == len(list((tmp_path / "kept" / "runs").iterdir())) == 18
+        for file in kept:
+            assert {*read_archive(file)} == {*RUN_FILES, "predictions/final-test-32.csv"}
 
     def test_figures_that_need_weights_do_not_take_runs_without(self, tmp_path):
         fake_all("spatial", tmp_path, only=())

@@ -192,6 +192,18 @@ class TestFiles:
         with pytest.raises(FileNotFoundError, match=r"no configuration at .*c\.yaml"):
             read_config(tmp_path / "c.yaml")
 
+    def test_recipes_that_come_with_the_package_are_found_from_any_folder(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        path = Path("experiments/spatial/small.yaml")
+        assert read_config(path)["title"] == "Spatial reasoning at small scale"
+        error = capsys.readouterr().err
+        assert error.startswith(f"liere: there is no {path} here: using ")
+        assert error.count("\n") == 1
+        path.parent.mkdir(parents=True)
+        path.write_text("title: My own\n")
+        assert read_config(path) == {"title": "My own"}
+        assert capsys.readouterr().err == ""
+
     def test_a_folder_is_named(self, tmp_path):
         with pytest.raises(ValueError, match=f"{tmp_path} is not a configuration"):
             read_config(tmp_path)
