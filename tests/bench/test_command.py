@@ -10,7 +10,6 @@ import torch
 import liere
 from liere.bench import memory, rotations, scaling, step
 from liere.cli import main, make_parser
-from liere.machine import machine, versions
 from liere.terminal.messages import show_progress
 
 TINY = {"size": "vit_tiny", "depth": 1, "image_size": 8, "patch_size": 4, "num_classes": 3}
@@ -156,11 +155,3 @@ def test_progress_is_rewritten_in_a_terminal_and_one_line_elsewhere(capsys, monk
     for done in range(3):
         show_progress("race", done, 2)
     assert capsys.readouterr().err == "\r\x1b[Krace: 0 of 2\r\x1b[Krace: 1 of 2\r\x1b[K"
-
-
-def test_the_machine_is_described():
-    found = machine()
-    assert found["cpu"]
-    assert found["cores"] >= 1
-    assert found["threads"] == torch.get_num_threads()
-    assert versions(["torch", "no-such-package"])["no-such-package"] is None

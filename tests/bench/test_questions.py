@@ -10,7 +10,7 @@ import torch
 
 from liere.bench import loading, memory, rotations, scaling, step
 from liere.bench.memory_probe import Load, peak_memory, probe
-from liere.bench.race import Race
+from liere.bench.race import Race, spread, watch_nothing
 from liere.bench.record import Settings
 from liere.rotations import exp_products
 
@@ -19,12 +19,32 @@ pytestmark = pytest.mark.usefixtures("hasty")
 TINY = {"size": "vit_tiny", "depth": 1, "image_size": 8, "patch_size": 4, "num_classes": 3}
 
 
-def is_spread(value: dict) -> bool:
-    low, high = value["quartiles"]
-    return low <= value["median"] <= high
+@pytest.fixture
+def clock(monkeypatch):
+    """Races with times of our choice: the contestant in place n takes n + 1 seconds, and a tenth more each round."""
+
+    def pretend(contestants, rounds, *, name="", watch=watch_nothing):
+        watch(name, rounds, rounds)
+        for call in contestants.values():
+            call()
+        times = {
+            one: [(place + 1) * (1 + done / 10) for done in range(rounds)] for place, one in enumerate(contestants)
+        }
+        return Race(next(iter(contestants)), times)
+
+    for question in (loading, rotations, scaling, step):
+        monkeypatch.setattr(question, "race", pretend)
 
 
-def test_rotations(monkeypatch):
+def approx(found: dict) -> dict:
+    return {"median": pytest.approx(found["median"]), "quartiles": pytest.approx(found["quartiles"])}
+
+
+def spread_of(*values: float) -> dict:
+    return spread(values).as_dict()
+
+
+def test_rotations(monkeypatch, clock):
     cases = [
         rotations.Case("grid", 5, head_dim=12, heads=2, grid=(3, 2)),
         rotations.Case("fp64, samples, volume", 4, 8, 1, (2, 2, 2), samples=3, dtype=torch.float64),
@@ -40,8 +60,14 @@ def test_rotations(monkeypatch):
         for part in (row["forward"], row["forward_backward"]):
             assert list(part["seconds"]) == ["matrix_exp", "exp_skew", "layer", "product"]
             assert list(part["speedup"]) == list(part["share_of_limit"]) == ["exp_skew", "layer"]
-            for values in (part["seconds"], part["speedup"], part["share_of_limit"]):
-                assert all(map(is_spread, values.values()))
+            assert part["seconds"]["layer"] == approx(spread_of(3.0, 3.3))
+            assert part["speedup"] == {"exp_skew": spread_of(0.5, 0.5), "layer": approx(spread_of(1 / 3, 1 / 3))}
+        # The bare product is the fourth, so that all products of the exponential take 4 seconds each.
+        products = row["products"]
+        assert row["forward"]["limit_seconds"] == approx(spread_of(4 * products, 4.4 * products))
+        assert row["forward"]["share_of_limit"]["exp_skew"] == approx(spread_of(2 * products, 2 * products))
+        both = 4 * products - 1
+        assert row["forward_backward"]["share_of_limit"]["layer"] == approx(spread_of(4 / 3 * both, 4 / 3 * both))
 
 
 def test_contestants_of_rotations_compute_the_same():
@@ -61,9 +87,9 @@ def test_cases_of_rotations_make_sense(case):
     assert generators.dtype == case.positions().dtype == case.dtype
 
 
-def test_step(monkeypatch):
+def test_step(monkeypatch, clock):
     monkeypatch.setattr(step, "SITUATIONS", [step.Situation(8, 4, 2, depth=1)])
-    answer = step.measure(Settings(rounds=1))
+    answer = step.measure(Settings(rounds=2))
     has_timm = importlib.util.find_spec("timm") is not None
     placed = [f"{encoding} placed" for encoding in step.PLACED]
     own = [*step.ENCODINGS, *placed]
@@ -74,10 +100,12 @@ def test_step(monkeypatch):
         if row["placement"]:
             assert row["placement"]["shift"] == 1.75
             assert f"{row['placement']['of']} placed" == row["model"]
-            assert is_spread(row["placement"]["ratio"])
+            place, twin = (own.index(name) + 1 for name in (row["model"], row["placement"]["of"]))
+            assert row["placement"]["ratio"] == approx(spread_of(place / twin, place / twin))
     for part in ("train", "inference"):
-        assert all(is_spread(row[part]["ratio"]) for row in answer.rows)
-        assert answer.rows[0][part]["ratio"]["median"] == 1
+        for place, row in enumerate(answer.rows, start=1):
+            assert row[part]["seconds"] == approx(spread_of(place, 1.1 * place))
+            assert row[part]["ratio"] == approx(spread_of(place, place))
     parameters = {row["model"]: row["parameters"] for row in answer.rows}
     assert parameters.get("timm absolute", parameters["absolute"]) == parameters["absolute"]
 
@@ -158,9 +186,9 @@ def test_the_probe_takes_steps_of_any_number_of_axes():
     assert 0 < found["before"] <= found["peak"]
 
 
-def test_loading():
+def test_loading(clock):
     pytest.importorskip("torchvision")
-    answer = loading.measure(Settings(quick=True, rounds=1))
+    answer = loading.measure(Settings(quick=True, rounds=2))
     assert [row["case"] for row in answer.rows] == [
         "train step",
         "CIFAR, as it is",
@@ -168,13 +196,13 @@ def test_loading():
         "CIFAR, crop, flip and RandAugment",
         "spatial task, 108 px",
     ]
-    for row in answer.rows:
-        assert is_spread(row["seconds"])
-        assert row["images_a_second"] == pytest.approx(row["batch"] / row["seconds"]["median"])
-    assert answer.rows[0]["ratio"]["median"] == 1
+    for place, row in enumerate(answer.rows, start=1):
+        assert row["seconds"] == approx(spread_of(place, 1.1 * place))
+        assert row["ratio"] == approx(spread_of(place, place))
+        assert row["images_a_second"] == pytest.approx(16 / (1.05 * place))
 
 
-def test_scaling(monkeypatch):
+def test_scaling(monkeypatch, clock):
     base = scaling.Setup((2, 2), batch_size=1)
     variations = {
         "tokens": [base, scaling.Setup((3, 2), batch_size=1)],
@@ -184,7 +212,7 @@ def test_scaling(monkeypatch):
     }
     monkeypatch.setattr(scaling, "VARIATIONS", variations)
     timed = []
-    answer = scaling.measure(Settings(rounds=1, watch=lambda name, done, total: timed.append(name)))
+    answer = scaling.measure(Settings(rounds=2, watch=lambda name, done, total: timed.append(name)))
     values = [(row["varied"], row["value"]) for row in answer.rows]
     assert values == [
         ("tokens", 4),
@@ -196,7 +224,11 @@ def test_scaling(monkeypatch):
         ("batch size", 1),
     ]
     assert len(set(timed)) == 4  # the base once
-    assert all(is_spread(row["ratio"]) and is_spread(row["excess_seconds"]) for row in answer.rows)
+    for row in answer.rows:
+        assert row["ratio"] == spread_of(2.0, 2.0)
+        assert row["excess_seconds"] == approx(spread_of(1.0, 1.1))
+        assert row["absolute_seconds"] == approx(spread_of(1.0, 1.1))
+        assert row["liere_seconds"] == approx(spread_of(2.0, 2.2))
 
 
 def test_every_variation_of_scaling_changes_one_quantity():

@@ -80,6 +80,23 @@ def test_no_attention_is_shown_of_images_larger_than_memory(tmp_path, monkeypatc
     assert [row.size for row in make_pictures([run], [8, 99_996]).attention] == [8]
 
 
+def test_a_sheet_shows_each_example_at_its_place(tmp_path):
+    """Red, blue and six times green: two lines, since six fit into one."""
+    colors = np.array([[255, 0, 0], [0, 0, 255], *[[0, 128, 0]] * 6], np.uint8)
+    images = np.repeat(colors, 5, axis=0)[:, None, None].repeat(8, 1).repeat(8, 2)
+    np.savez(tmp_path / "a.npz", images=images, labels=np.arange(40) % 2)
+    data = parse_config({"data": {"name": "npz", "root": str(tmp_path / "a.npz")}, "model": MODEL}).data.load("train")
+    chosen = [place * len(data) // 8 for place in range(8)]
+    draw_contact_sheet(data, 8, tmp_path / "sheet.png", "title")
+    picture = (255 * imread(tmp_path / "sheet.png")[..., :3]).round().astype(int)
+    height, width = picture.shape[:2]
+    assert (width, height) == (6 * 285, round(2 * 150 * 2.15))
+    for place, color in enumerate(data.load(chosen).images[:, :, 0, 0].tolist()):
+        middle = picture[int((0.55, 0.97)[place // 6] * height) - 60, int((place % 6 + 0.5) * width / 6)]
+        assert middle.tolist() == color
+    assert (picture[int(0.8 * height), int(0.9 * width)] == 255).all()  # nothing after the eighth
+
+
 @pytest.mark.parametrize("name", ["\udcff", "$\\frac", "a\nb\x1b[2J", "long " * 20_000])
 def test_classes_may_have_any_name(tmp_path, monkeypatch, name):
     monkeypatch.setattr(task_pictures, "attention_of", lambda run, size: [b""])
@@ -97,6 +114,10 @@ def test_any_data_set_can_be_looked_at(tmp_path, monkeypatch, capsys):
     root = npz(tmp_path, "volumes", np.float32, 4, 8, 8)
     assert main(["data", "preview", "npz", "--root", root, "--count", "5", "--split", "test"]) == 0
     assert capsys.readouterr().out == "wrote npz-test-8.png\n"
+    assert imread(tmp_path / "npz-test-8.png").shape[:2] == (
+        round(150 * 2.15),
+        round(150 * 1.9 * 4),
+    )  # all four that there are
     assert main(["data", "preview", "npz", "--root", root, "--colours", "random"]) == 2
     assert "--colours are not for npz" in capsys.readouterr().err
     assert main(["data", "preview", "images"]) == 2
