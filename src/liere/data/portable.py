@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import pickle
 import sys
 from typing import Any
@@ -25,16 +27,13 @@ def dump_object(value: Any, name: str) -> bytes:
         >>> load_object(dump_object([1, 2], "a list"))
         [1, 2]
     """
+    has_cloudpickle = importlib.util.find_spec("cloudpickle") is not None
     try:
-        import cloudpickle
-    except ImportError:
-        cloudpickle = None
-    try:
-        content: bytes = (cloudpickle or pickle).dumps(value)
+        content: bytes = importlib.import_module("cloudpickle" if has_cloudpickle else "pickle").dumps(value)
     except Exception as error:  # whatever the class of an object raises
-        remedy = "leave out what belongs to this process, such as open files" if cloudpickle else REMEDY
+        remedy = "leave out what belongs to this process, such as open files" if has_cloudpickle else REMEDY
         raise TypeError(f"{name} cannot be sent to another process ({error}): {remedy}") from None
-    if cloudpickle is None and b"__main__" in content and not hasattr(sys.modules["__main__"], "__file__"):
+    if not has_cloudpickle and b"__main__" in content and not hasattr(sys.modules["__main__"], "__file__"):
         raise TypeError(f"{name} is defined in a notebook or a shell, where other processes do not find it: {REMEDY}")
     return content
 

@@ -31,7 +31,7 @@ class PythonData(ArraySection):
     name: Literal["python"] = "python"
     description: str = ""
     """what the data are"""
-    examples: dict[Literal["train", "val", "test", "all"], Count] = {}  # noqa: RUF012  (pydantic copies it)
+    examples: dict[str, Count] = {}  # noqa: RUF012  (pydantic copies it)
     """number of examples of each data set; all: of one that is divided"""
     image_shape: tuple[Side, ...] = ()
     """channels and length of each axis of an image"""
@@ -65,7 +65,7 @@ class PythonData(ArraySection):
         Raises:
             ValueError: If the data were not given to this process.
         """
-        given = find_given(self.digest, self.description, dict(self.examples))
+        given = find_given(self.digest, self.description, self.examples)
         part, places = given.part("train" if self.is_made_of_training(split) else split, self.seed)
         needs_labels = self.holdout > 0 or self.fraction < 1
         labels = given.labels(part)[places] if needs_labels else torch.zeros_like(places)

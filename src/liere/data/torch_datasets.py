@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from liere.data.facts import DataFacts
-from liere.data.given_examples import GivenDataset, read_labels, sample_places
+from liere.data.given_dataset import GivenDataset, sample_places
+from liere.data.given_examples import read_labels
 from liere.data.subsets import SPLITS, divide
 from liere.shapes import Int
 
@@ -132,7 +133,8 @@ def from_datasets(
     }
     first = next(iter(parts.values()))
     shape = first.check_alike(list(parts.values()))
-    names = _class_names(parts, classes if classes is not None else getattr(train, "classes", None))
+    own = getattr(train, "classes", None)  # as data sets of torchvision have it
+    names = _class_names(parts, own if classes is None and isinstance(own, list | tuple) else classes)
     if mean is None or std is None:
         measured = first.measure(sample_places(len(first), MEASURED))
         mean, std = measured[0] if mean is None else mean, measured[1] if std is None else std
@@ -141,8 +143,8 @@ def from_datasets(
             "classes": list(names),
             "channels": shape[0],
             "image_size": list(shape[1:]),
-            "mean": list(mean),
-            "std": list(std),
+            "mean": [float(value) for value in mean],
+            "std": [float(value) for value in std],
         }
     )
     name = description or type(first.dataset).__name__

@@ -1,0 +1,158 @@
+"""A torch `Dataset` that somebody else has written: checked, repeatable, and fit for other processes."""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from liere.data.global_seeds import global_seeds
+from liere.data.portable import dump_object, load_object
+
+__all__ = ["GivenDataset", "describe", "sample_places"]
+
+CHECKED = 16  # examples that are asked for twice
+
+
+class GivenDataset:
+    """A data set that was given, as examples of one kind.
+
+    Args:
+        dataset: The data set.
+        name: The argument that it came from, for messages.
+
+    Raises:
+        TypeError: If it is no data set that can be asked for its length and for any example.
+        ValueError: If it is empty.
+    """
+
+    def __init__(self, dataset: Any, name: str) -> None:
+        if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
+            raise TypeError(
+                f"{name} must be a data set with __len__ and __getitem__, got {type(dataset).__name__}: read streams "
+                "into a list of examples first"
+            )
+        self.dataset, self.name = dataset, name
+        if not len(self):
+            raise ValueError(f"{name} has no examples: give at least one")
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"name": self.name, "dataset": dump_object(self.dataset, f"the data set {self.name}")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.name, self.dataset = state["name"], load_object(state["dataset"])
+
+    def read(self, places: Sequence[int], seeds: Sequence[int]) -> list[tuple[Tensor, int]]:
+        """Return examples; global generators are seeded for each, and afterwards are as they were.
+
+        Raises:
+            TypeError: If one is something else than an image and a label.
+        """
+        with global_seeds() as seed_all:
+            examples = []
+            for place, seed in zip(places, seeds, strict=True):
+                seed_all(seed)
+                examples.append(self._check(place, self.dataset[place]))
+            return examples
+
+    def check_alike(self, others: Sequence[GivenDataset]) -> tuple[int, ...]:
+        """Return the shape of an image, which those of other data sets must share, as they must its dtype."""
+        (image, _), *_ = self.read([0], [0])
+        if image.ndim < 3:
+            raise ValueError(
+                f"images of {self.name} must be [channels, height, width], or with more axes, got shape "
+                f"{tuple(image.shape)}: add an axis for channels"
+            )
+        for other in others:
+            for place, (one, _) in zip(ends := sample_places(len(other), 2), other.read(ends, ends), strict=True):
+                if (one.shape, one.dtype) != (image.shape, image.dtype):
+                    raise ValueError(
+                        f"image {place} of {other.name} is {describe(one)}, but image 0 of {self.name} is "
+                        f"{describe(image)}: make them alike"
+                    )
+        return tuple(image.shape)
+
+    def measure(self, places: Sequence[int]) -> tuple[list[float], list[float]]:
+        """Return mean and deviation of each channel, of bytes in [0, 1]; a constant channel gets deviation 1.
+
+        Raises:
+            ValueError: If images are other ones each time, so that the result would be another one, too.
+        """
+        total = squares = torch.zeros(())
+        count = 0
+        for place in places:
+            ((image, _),) = self.read([place], [place])
+            values = image.double().flatten(1) / (255 if image.dtype == torch.uint8 else 1)
+            total, squares, count = total + values.sum(1), squares + values.square().sum(1), count + values.shape[1]
+        if not self._is_repeatable(places[:CHECKED]):
+            raise ValueError(
+                f"images of {self.name} differ each time that they are asked for, so their mean cannot be computed: "
+                "give mean and std, or use the generators of torch, numpy or Python for random transforms"
+            )
+        mean = total / count
+        variance = (squares / count - mean.square()).clamp(min=0)
+        std = torch.where(variance > 1e-12, variance.sqrt(), 1.0)
+        return mean.tolist(), std.tolist()
+
+    def digest(self, places: Sequence[int]) -> bytes:
+        """Return a digest of some examples; of their pixels only where these are the same each time."""
+        found = hashlib.sha256()
+        with_pixels = self._is_repeatable(places)
+        for image, label in self.read(places, places):
+            found.update(f"{describe(image)} {label}".encode())
+            if with_pixels:
+                found.update(image.contiguous().view(torch.uint8).flatten().numpy().tobytes())
+        return found.digest()
+
+    def _is_repeatable(self, places: Sequence[int]) -> bool:
+        both = zip(self.read(places, places), self.read(places, places), strict=True)
+        return all(torch.equal(one, other) for (one, _), (other, _) in both)
+
+    def _check(self, place: int, example: Any) -> tuple[Tensor, int]:
+        if not isinstance(example, tuple | list) or len(example) != 2:
+            kind = type(example).__name__
+            raise TypeError(f"example {place} of {self.name} must be an image and a label, got {kind}: return a pair")
+        image, label = example
+        try:
+            number = operator.index(label)
+        except TypeError:
+            raise TypeError(
+                f"label {place} of {self.name} must be an integer, got {label!r} of type {type(label).__name__}"
+            ) from None
+        return _to_tensor(image, f"image {place} of {self.name}"), number
+
+
+def _to_tensor(image: Any, name: str) -> Tensor:
+    if not isinstance(image, Tensor):
+        if not hasattr(image, "convert"):  # of PIL, which need not be installed
+            raise TypeError(f"{name} must be a tensor [channels, *size] or a PIL image, got {type(image).__name__}")
+        import numpy as np
+
+        pixels = np.array(image if image.mode in ("L", "RGB") else image.convert("RGB"))
+        return torch.from_numpy(pixels).view(*pixels.shape[:2], -1).permute(2, 0, 1).contiguous()
+    if image.dtype != torch.uint8 and not image.is_floating_point():
+        raise TypeError(f"{name} must be uint8 or float, got {describe(image)}: convert it")
+    return image.detach().cpu() if image.dtype == torch.uint8 else image.detach().cpu().float()
+
+
+def describe(image: Tensor) -> str:
+    """Return the dtype and shape of an image, in words."""
+    return f"{str(image.dtype).removeprefix('torch.')} of shape {tuple(image.shape)}"
+
+
+def sample_places(length: int, most: int) -> list[int]:
+    """Return evenly spread places.
+
+    Example:
+        >>> sample_places(10, 5), sample_places(3, 5)
+        ([0, 2, 4, 6, 8], [0, 1, 2])
+    """
+    number = min(length, most)
+    return [place * length // number for place in range(number)]
