@@ -8,7 +8,19 @@ import sys
 from collections.abc import Sequence
 
 from liere import __version__
-from liere.commands import bench, compare, data, demo, eval_command, flops, inspect_command, report, reproduce, train
+from liere.commands import (
+    bench,
+    compare,
+    data,
+    demo,
+    eval_command,
+    flops,
+    inspect_command,
+    predict,
+    report,
+    reproduce,
+    train,
+)
 from liere.errors import suggest
 from liere.optional.extras import explain_missing
 from liere.terminal.messages import warn
@@ -21,6 +33,7 @@ COMMANDS = {
     "data": data,
     "train": train,
     "eval": eval_command,
+    "predict": predict,
     "compare": compare,
     "reproduce": reproduce,
     "report": report,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 
-__all__ = ["kernels_may_run", "values_are_visible", "without_autocast"]
+__all__ = ["kernels_may_run", "known_sizes", "values_are_visible", "without_autocast"]
 
 
 def values_are_visible(x: Tensor) -> bool:
@@ -47,3 +49,19 @@ def kernels_may_run(*tensors: Tensor) -> bool:
 def without_autocast(device: torch.device) -> torch.autocast | nullcontext[None]:
     """Return a context in which products keep their precision."""
     return nullcontext() if device.type == "meta" else torch.autocast(device.type, enabled=False)
+
+
+def known_sizes() -> AbstractContextManager[None]:
+    """Return a context in which `torch.jit.trace` does not warn of every size that Python looks at.
+
+    Sizes become constants of what is traced, as the documentation of models says: warnings for each of them would hide
+    those that matter.
+    """
+    return _without_tracer_warnings() if torch.jit.is_tracing() else nullcontext()  # type: ignore[attr-defined]
+
+
+@contextmanager
+def _without_tracer_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", torch.jit.TracerWarning)
+        yield

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import warnings
 from dataclasses import asdict
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -16,7 +18,7 @@ from liere.layers import Attention, Block, PatchEmbed, grid_shape
 from liere.position_augmentation import PositionAugmentation, augment_positions
 from liere.positions import Policy, check_policy, grid_positions, grid_spacing
 from liere.shapes import Float
-from liere.tracing import values_are_visible
+from liere.tracing import known_sizes, values_are_visible
 
 __all__ = ["AttentionScale", "ClsPosition", "VisionTransformer"]
 
@@ -213,6 +215,30 @@ class VisionTransformer(nn.Module):
         if self.cls_position != "none" and not self.num_prefix_tokens:
             raise ValueError(f"cls_position={self.cls_position!r} needs a CLS token: use pool='cls', or leave it out")
 
+    def get_extra_state(self) -> Tensor:
+        """Return the training grid for the state dict: positions, and so the weights, are relative to it."""
+        return torch.tensor(self.grid, device="cpu")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Warn if the weights of a state dict were trained with a grid that gives tokens other positions."""
+        uses_grid = self.position_policy != "rescale" or self.attention_scale != "constant"
+        trained = tuple(state.tolist()) if isinstance(state, Tensor) and state.device.type != "meta" else self.grid
+        if trained == self.grid or not (uses_grid and self.encoding.has_coordinates):
+            return
+        size = tuple(n * p for n, p in zip(trained, self.patch_embed.patch_size, strict=False))
+        warnings.warn(
+            f"these weights were trained with a grid of {trained} tokens, but positions of this model are relative to "
+            f"{self.grid}, so its logits differ from those in training: create it with image_size={size}, and give it "
+            "images of any size",
+            stacklevel=2,
+        )
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+        missing_keys = rest[2]
+        with contextlib.suppress(ValueError):
+            missing_keys.remove(f"{prefix}_extra_state")  # in weights of earlier versions
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is only remembered."""
         return self.__dict__ | {"_known_positions": _NO_POSITIONS}
@@ -230,7 +256,8 @@ class VisionTransformer(nn.Module):
 
     def forward(self, x: Float[Tensor, "batch channels *size"]) -> Float[Tensor, "batch classes"]:
         """Return the logits."""
-        return self.forward_head(self.forward_features(x))
+        with known_sizes():
+            return self.forward_head(self.forward_features(x))
 
     def get_classifier(self) -> nn.Module:
         """Return the last layer."""

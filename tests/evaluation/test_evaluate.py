@@ -19,7 +19,6 @@ from liere.evaluation.intervals import accuracy_interval, mean_interval
 from liere.evaluation.predictions import Predictions
 from liere.runs.model import load_model
 from liere.runs.run import open_run
-from liere.training.classifier import Classifier
 from liere.training.fit import train
 from tests.training.tiny import make_run, quiet
 
@@ -155,7 +154,9 @@ def test_two_processes_write_the_same_bytes(run):
 def test_ctrl_c_is_an_interrupt_and_sizes_before_are_kept(run, monkeypatch):
     handler = signal.getsignal(signal.SIGINT)
     evaluate(run, [36], examples=4, say=print)
-    monkeypatch.setattr(Classifier, "predict_step", lambda *arguments: os.kill(os.getpid(), signal.SIGINT))
+    monkeypatch.setattr(
+        evaluate_module._Predictor, "predict_step", lambda *arguments: os.kill(os.getpid(), signal.SIGINT)
+    )
     with pytest.raises(KeyboardInterrupt):
         evaluate(run, [48], examples=4, say=print)
     assert signal.getsignal(signal.SIGINT) is handler

@@ -241,6 +241,8 @@ OTHER = {
     "hardware.accelerator": "gpu",
     "hardware.strategy": "ddp",
     "hardware.precision": "bf16-mixed",
+    "logger.class_path": "lightning.pytorch.loggers.CSVLogger",
+    "logger.init_args": {"save_dir": "logs"},
 }
 
 
@@ -277,7 +279,7 @@ class TestFingerprint:
         assert other != base
         indifferent = {"title", "training.checkpoint_every", "training.log_every"}
         indifferent |= {"data.root", "data.verify", "data.max_unreadable"}  # of a data set that everybody knows
-        same = name.startswith("hardware.") or name in indifferent
+        same = name.startswith(("hardware.", "logger.")) or name in indifferent
         assert (other.fingerprint == base.fingerprint) == same
 
     def test_where_data_of_one_s_own_are_kept_decides(self):

@@ -318,7 +318,7 @@ class TestEnds:
 
     def test_a_run_holds_what_its_description_says(self, uninterrupted):
         names = {path.name for path in uninterrupted.folder.iterdir()} - {".lock"}
-        files = {"config.yaml", "metrics.csv", "result.json", "final.safetensors", "best.safetensors"}
+        files = {"config.yaml", "facts.json", "metrics.csv", "result.json", "final.safetensors", "best.safetensors"}
         assert names == files | {"checkpoints", "tensorboard"}
         assert {path.name for path in uninterrupted.checkpoints.iterdir()} == {"last.ckpt", "previous.ckpt"}
         result = uninterrupted.result()

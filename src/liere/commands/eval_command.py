@@ -62,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--devices", type=positive_number, default=1, metavar="N", help="devices; with cpu: processes (default: 1)"
     )
     parser.add_argument("--accelerator", choices=("auto", "cpu", "gpu"), help="(default: as trained)")
+    parser.add_argument("--data.root", dest="data_root", metavar="X", help="where the data are (default: as trained)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of sentences")
 
 
@@ -69,22 +70,20 @@ def run(args: argparse.Namespace) -> None:
     """Evaluate, print and write."""
     from liere.runs.run import open_run
 
-    run = open_run(args.run_folder)
+    run = open_run(args.run_folder, {} if args.data_root is None else {"data.root": args.data_root})
     hardware = run.config.hardware.model_copy(update={"devices": args.devices, "nodes": 1})
     if args.accelerator is not None:
         hardware = hardware.model_copy(update={"accelerator": args.accelerator})
     hardware.check()
     run = replace(run, config=run.config.model_copy(update={"hardware": hardware}))
     run.result()  # whether it is finished is told before the long import
-    for size in args.sizes or ():
-        run.config.check_size(size)
     from liere.evaluation.evaluate import evaluate
 
     records = evaluate(
         run,
         [
             Condition(size, policy, shuffle, scale, placement)
-            for size in args.sizes or [run.config.data.side]
+            for size in args.sizes or [run.data.side]
             for policy in args.policies
             for scale in args.attention_scale
             for placement in args.placements

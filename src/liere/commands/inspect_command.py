@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "model",
         metavar="MODEL",
-        help=f"a size ({', '.join(SIZES)}) at its initialisation, or a file of weights (.pt, .ckpt, .safetensors): "
-        "of the published code, or a state dict of this library together with --size",
+        help=f"the folder of a run, a size ({', '.join(SIZES)}) at its initialization, or a file of weights (.pt, "
+        ".ckpt, .safetensors): of the published code, or a state dict of this library together with --size",
     )
     parser.add_argument("--encoding", default="liere8", help="name of the encoding (default: liere8)")
     parser.add_argument("--size", help="size of the model that a file of this library's weights belongs to")
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> None:
     from liere.inspection.measures import inspect_model
 
     torch.manual_seed(args.seed)
-    model = _load(args)
+    model, name = _load(args)
     numbers = inspect_model(model, seed=args.seed)
     if args.json:
         say(json.dumps(numbers.as_dict(), indent=1))
@@ -59,17 +59,30 @@ def run(args: argparse.Namespace) -> None:
     from liere.inspection.overview_figure import draw_inspection
 
     picture = args.out / "inspect.png"
-    draw_inspection(model, numbers, f"{Path(args.model).name}, {args.encoding}", picture)
+    draw_inspection(model, numbers, name, picture)
     say(f"wrote {picture}")
 
 
-def _load(args: argparse.Namespace) -> VisionTransformer:
+def _load(args: argparse.Namespace) -> tuple[VisionTransformer, str]:
+    """Return the model, and what to call it."""
+    path = Path(args.model)
+    if args.model not in SIZES and path.is_dir():
+        from liere.runs.model import load_model
+        from liere.runs.run import open_run
+
+        run = open_run(path)
+        name = f"{path.resolve().name}, {run.config.model.encoding}"
+        return load_model(run.config, run.final_weights, run.facts), name
+    return _load_described(args, path), f"{path.name}, {args.encoding}"
+
+
+def _load_described(args: argparse.Namespace, path: Path) -> VisionTransformer:
+    """Return the model that the arguments describe: new, or with the weights of a file."""
     from liere.integrations.reference import from_reference, is_reference
     from liere.presets import create_model
 
     given = model_input(args)
     own = given | dimensions(args) | dict(args.options) | {"encoding": args.encoding}
-    path = Path(args.model)
     if args.model in SIZES or not (path.suffix or path.exists()):
         if args.size is not None:
             raise ValueError(f"--size {args.size} goes with a file of weights, but MODEL is {args.model}: leave it out")

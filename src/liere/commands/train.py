@@ -72,16 +72,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _resume(args: argparse.Namespace, fields: dict[str, str]) -> int:
+    from liere.runs.longer import is_longer
     from liere.runs.run import open_run
 
     if args.out is not None:
         raise ValueError(f"--out {args.out} goes with a new run, but --resume has its folder already: leave it out")
     run = open_run(args.resume, fields)
-    if run.is_finished:
+    if run.is_finished and not is_longer(run):
         tell(f"{run.folder} is finished: its weights are in {run.final_weights}")
         return 0
     if is_first_process():
-        _check_space(run.folder, _check(run.config, run.folder))
+        _check_space(run.folder, _check(run.config.model_copy(update={"data": run.data}), run.folder))
     return 0 if args.dry_run else _train(run, args)
 
 

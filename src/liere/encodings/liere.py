@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from typing import Any
 
 import torch
@@ -31,7 +32,7 @@ class LieRE(RotaryEncoding):
         num_heads: Heads of a layer. With 1, the one rotation of a token serves any number of heads.
         depth: Number of layers that this module serves; `layer=` chooses one.
         block_size: Size of the diagonal blocks of the generators, 2 to `head_dim`. 2 is RoPE-Mixed, `head_dim` is
-            dense. Dimensions that do not fill a block are not rotated.
+            dense. Dimensions that do not fill a block are not rotated, with a warning.
         init_scale: Entries start uniform in [0, init_scale).
         share_heads: Whether all heads of a layer have the same generators.
         share_layers: Whether all layers have the same generators.
@@ -88,6 +89,13 @@ class LieRE(RotaryEncoding):
             share_layers=share_layers,
             recompute=recompute,
         )
+        if rest := head_dim % block_size:
+            nearest = min(_divisors(head_dim), key=lambda size: abs(size - block_size))
+            warnings.warn(
+                f"head_dim={head_dim} is not a multiple of block_size={block_size}: the last {rest} of the dimensions "
+                f"of a head are not rotated; use a block size that divides it, like {nearest}",
+                stacklevel=2,
+            )
         self.init_scale = init_scale
         shape = (
             1 if share_layers else depth,
@@ -139,10 +147,17 @@ class LieRE(RotaryEncoding):
     def skew_generators(self, layer: int = 0) -> Float[Tensor, "ndim heads blocks b b"]:
         """Return the generators of a layer as matrices, `triu - triu.mT`, in fp32 at least."""
         if not 0 <= layer < self.depth and not self.share_layers:
-            raise ValueError(f"layer must be between 0 and {self.depth - 1}, got {layer}: build with a larger depth")
+            remedy = (
+                "count from the first layer, 0" if layer < 0 else f"build the encoding with depth={layer + 1} or more"
+            )
+            raise ValueError(f"layer must be between 0 and {self.depth - 1}, got {layer}: {remedy}")
         upper = self.generators[0 if self.share_layers else layer]
         return skew_from_upper(upper if upper.dtype == torch.float64 else upper.float(), self.block_size)
 
     def extra_repr(self) -> str:
         """Show the dimensions."""
         return f"{super().extra_repr()}, init_scale={self.init_scale:.4g}"
+
+
+def _divisors(number: int) -> list[int]:
+    return [size for size in range(2, number + 1) if number % size == 0]

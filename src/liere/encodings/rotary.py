@@ -116,7 +116,8 @@ class RotaryEncoding(PositionEncoding):
             k_rotations = self._layer(k_positions, layer)
         k_prefix = num_prefix_tokens if k_num_prefix_tokens is None else k_num_prefix_tokens
         self._check("q", q, rotations, num_prefix_tokens)
-        self._check("k", k, k_rotations, k_prefix)
+        own = "positions" if k_positions is None and k.shape[-2] == q.shape[-2] else "k_positions"
+        self._check("k", k, k_rotations, k_prefix, prefix_name="k_num_prefix_tokens", positions_name=own)
         if k_rotations is rotations and (q.shape, q.dtype, k_prefix) == (k.shape, k.dtype, num_prefix_tokens):
             q, k = rotate_together([q, k], rotations, num_prefix_tokens)
             return q, k
@@ -174,12 +175,12 @@ class RotaryEncoding(PositionEncoding):
         shown = ", ".join(f"{field}={getattr(self, field)}" for field in fields)
         return shown + ", recompute=True" * self.recompute
 
-    def _check(self, name: str, x: Tensor, rotations: Tensor, num_prefix_tokens: int) -> None:
+    def _check(self, name: str, x: Tensor, rotations: Tensor, num_prefix_tokens: int, **names: str) -> None:
         if x.shape[-1] != self.head_dim:
             raise ValueError(
                 f"{name} has head_dim {x.shape[-1]}, but this encoding was built with head_dim={self.head_dim}"
             )
-        check_shapes(x, rotations, num_prefix_tokens, name=name)
+        check_shapes(x, rotations, num_prefix_tokens, name=name, **names)
 
     def _layer(self, positions: Tensor, layer: int) -> Tensor:
         return next(self._rotations(positions, self._generators([layer], positions), key=layer))

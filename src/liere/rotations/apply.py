@@ -75,8 +75,25 @@ def _drop_batch(rotations: Tensor) -> Tensor:
     return rotations.reshape(rotations.shape[-5:])
 
 
-def check_shapes(x: Tensor, rotations: Tensor, num_prefix_tokens: int, *, name: str = "x") -> None:
-    """Raise `TypeError` or `ValueError` unless the rotations fit the queries or keys that are called `name`."""
+def check_shapes(
+    x: Tensor,
+    rotations: Tensor,
+    num_prefix_tokens: int,
+    *,
+    name: str = "x",
+    prefix_name: str = "num_prefix_tokens",
+    positions_name: str = "positions",
+) -> None:
+    """Raise `TypeError` or `ValueError` unless the rotations fit the queries or keys.
+
+    Args:
+        x: Queries or keys.
+        rotations: Theirs.
+        num_prefix_tokens: How many of them have none.
+        name: What the caller calls `x`; the others likewise.
+        prefix_name: The argument that gives `num_prefix_tokens`.
+        positions_name: The argument that gives their positions.
+    """
     if not x.is_floating_point():
         raise TypeError(f"{name} must hold floating-point numbers, got {x.dtype}: convert it with .float()")
     if x.ndim < 3 or rotations.ndim < 5 or rotations.shape[-1] != rotations.shape[-2]:
@@ -87,13 +104,11 @@ def check_shapes(x: Tensor, rotations: Tensor, num_prefix_tokens: int, *, name: 
     *batch, heads, tokens, head_dim = x.shape
     *rotation_batch, rotation_heads, positions, blocks, size, _ = rotations.shape
     if not 0 <= num_prefix_tokens <= tokens:
-        raise ValueError(
-            f"num_prefix_tokens must be between 0 and the {tokens} tokens of {name}, got {num_prefix_tokens}"
-        )
+        raise ValueError(f"{prefix_name} must be between 0 and the {tokens} tokens of {name}, got {num_prefix_tokens}")
     if positions != tokens - num_prefix_tokens:
         raise ValueError(
-            f"{name} has {tokens} tokens, num_prefix_tokens={num_prefix_tokens} of them without a position, but there "
-            f"are {positions} positions: give {tokens - num_prefix_tokens}, or another number of prefix tokens, "
+            f"{name} has {tokens} tokens, {prefix_name}={num_prefix_tokens} of them without a position, but there "
+            f"are {positions} {positions_name}: give {tokens - num_prefix_tokens}, or another {prefix_name}, "
             f"and {name} as [batch, heads, tokens, head_dim]"
         )
     if rotation_heads != 1 and rotation_heads != heads:  # `in` would not do for symbolic sizes
@@ -106,6 +121,6 @@ def check_shapes(x: Tensor, rotations: Tensor, num_prefix_tokens: int, *, name: 
     aligned = zip(reversed(rotation_batch), reversed(batch), strict=False)
     if len(rotation_batch) > len(batch) or any(mine != 1 and mine != theirs for mine, theirs in aligned):
         raise ValueError(
-            f"positions have batch shape {rotation_batch}, but {name} has {batch}: "
+            f"{positions_name} have batch shape {rotation_batch}, but {name} has {batch}: "
             "give one set of positions for the whole batch, or one for each member"
         )

@@ -12,7 +12,7 @@ from liere.rotations.operators import exp_skew_operator, positions_operator
 from liere.rotations.plain import exp_plainly
 from liere.rotations.polynomial import POLYNOMIALS, PRODUCTS
 from liere.rotations.position_kernels import position_norms
-from liere.rotations.squarings import check_norms, level, skew_norm
+from liere.rotations.squarings import LargeNormError, check_norms, level, skew_norm
 from liere.shapes import Float, Real
 from liere.tracing import kernels_may_run, values_are_visible, without_autocast
 
@@ -73,7 +73,17 @@ def position_rotations(
     A position that is a multiple of another may get its rotation as a product, which adds up rounding: in fp64, entries
     of `R` are off by up to `(4 + b / 4) eps (1 + norm)` and those of `R R^T` by up to `(4 + b / 2) eps (1 + norm)`.
     """
-    positions = positions.to(generators.dtype)
+    try:
+        yield from _rotations_by_layer(positions.to(generators.dtype), generators)
+    except LargeNormError as error:
+        raise LargeNormError(
+            error.norm,
+            f"positions of up to {positions.abs().max().item():.3g}, times generators, have",
+            "use smaller positions or generators (init_scale)",
+        ) from None
+
+
+def _rotations_by_layer(positions: Tensor, generators: Tensor) -> Iterator[Tensor]:
     if generators.shape[-1] in CLOSED_FORMS or positions.requires_grad or not kernels_may_run(positions, generators):
         for layer in generators:
             yield exp_skew(write_positions(positions, layer))

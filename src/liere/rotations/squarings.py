@@ -14,6 +14,7 @@ from liere.rotations.polynomial import POLYNOMIALS, Polynomial
 __all__ = [
     "MAX_NORM",
     "Chunk",
+    "LargeNormError",
     "Segment",
     "check_norms",
     "cut_chunks",
@@ -61,8 +62,22 @@ def small_squarings(size: int, dtype: torch.dtype) -> int:
     return level(math.sqrt(size / 2), POLYNOMIALS[dtype]) if dtype == torch.float64 else 0
 
 
+class LargeNormError(ValueError):
+    """Matrices are so large that their exponentials have no digits left.
+
+    Args:
+        norm: The largest spectral norm.
+        what: What has it.
+        remedy: How to make it smaller.
+    """
+
+    def __init__(self, norm: float, what: str = "X has", remedy: str = "scale X down") -> None:
+        super().__init__(f"{what} norm {norm:.3g}, but beyond {MAX_NORM:.3g} a rotation has no digits left: {remedy}")
+        self.norm = norm
+
+
 def check_norms(bounds: Tensor, matrices: Callable[[Tensor], Tensor]) -> None:
-    """Raise `ValueError` for a spectral norm beyond the ceiling.
+    """Raise `LargeNormError` for a spectral norm beyond the ceiling.
 
     Args:
         bounds: Bounds of the norms. Only where they are too large, the norms themselves are looked at.
@@ -73,10 +88,7 @@ def check_norms(bounds: Tensor, matrices: Callable[[Tensor], Tensor]) -> None:
         return
     norm = torch.linalg.matrix_norm(matrices(large).detach().double().nan_to_num(posinf=1e300, neginf=-1e300), ord=2)
     if norm.max() > MAX_NORM:
-        raise ValueError(
-            f"X has norm {norm.max().item():.3g}, but beyond {MAX_NORM:.3g} a rotation has no digits left: "
-            "use smaller positions or generators (init_scale)"
-        )
+        raise LargeNormError(norm.max().item())
 
 
 class Segment(NamedTuple):

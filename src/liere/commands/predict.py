@@ -1,0 +1,65 @@
+"""`liere predict`: what a trained run says of images."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from liere.commands.arguments import positive_number
+from liere.files.writing import prepare_folder, write_atomically
+from liere.terminal.messages import say, warn
+
+if TYPE_CHECKING:
+    from liere.evaluation.predict import Prediction
+
+__all__ = ["HELP", "add_arguments", "run"]
+
+HELP = "name the classes of image or video files with a trained run"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    parser.add_argument("run_folder", type=Path, metavar="RUN", help="folder of the run; its data need not be there")
+    parser.add_argument("images", type=Path, nargs="+", metavar="IMAGES", help="files, or folders of files")
+    parser.add_argument("--size", type=positive_number, metavar="N", help="image size (default: as trained)")
+    parser.add_argument("--top", type=positive_number, default=5, metavar="N", help="classes to name (default: 5)")
+    parser.add_argument("--best", action="store_true", help="weights of the best validation, not the final ones")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the predictions as JSON")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the predictions as CSV, one line per class")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Predict, print and write."""
+    from liere.evaluation.predict import predict
+    from liere.runs.run import open_run
+
+    weights = "best" if args.best else "final"
+    found = predict(open_run(args.run_folder), args.images, size=args.size, weights=weights, top=args.top, say=warn)
+    for prediction in found:
+        shares = zip(prediction.classes, prediction.probabilities, strict=True)
+        say(f"{prediction.source}: {', '.join(f'{name} {100 * share:.1f} %' for name, share in shares)}")
+    for path, text in ((args.json, _as_json(found)), (args.csv, _as_csv(found))):
+        if path is not None:
+            prepare_folder(path.parent, "the folder of the output")
+            write_atomically(path, text)
+            warn(f"wrote {path}")
+
+
+def _as_json(found: list[Prediction]) -> str:
+    return json.dumps([prediction.as_dict() for prediction in found], indent=1) + "\n"
+
+
+def _as_csv(found: list[Prediction]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("file", "rank", "class", "probability"))
+    for prediction in found:
+        shares = zip(prediction.classes, prediction.probabilities, strict=True)
+        writer.writerows(
+            (prediction.source, rank, name, f"{share:.6g}") for rank, (name, share) in enumerate(shares, 1)
+        )
+    return text.getvalue()

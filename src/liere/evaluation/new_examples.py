@@ -1,0 +1,115 @@
+"""Files and tensors that belong to no data set, as a run's test split would have them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from liere.data.arrays import resize
+from liere.data.crops import crop_middle, to_tensor
+from liere.data.file_table import FileTable
+from liere.data.image_folder import IMAGE_SUFFIXES, read_image
+from liere.runs.run import Run
+
+__all__ = ["ExampleReader"]
+
+CROPPED = (
+    "images",
+    "imagenet",
+)  # data sets whose test images are the middle of a picture; others are resized as a whole
+VIDEOS = ("videos", "ucf101")
+
+
+class ExampleReader:
+    """Read examples as a run is tested on them.
+
+    Args:
+        run: The run.
+        size: Side of the images; None for that of the training images.
+
+    Raises:
+        ValueError: If a size is asked for that the run's kind of data cannot have.
+    """
+
+    def __init__(self, run: Run, size: int | None = None) -> None:
+        self.data, self.facts = run.data, run.facts
+        self.image_size = self._sized(size)
+        self.is_video = self.data.name in VIDEOS
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """How names of files end that are looked for in folders."""
+        if not self.is_video:
+            return IMAGE_SUFFIXES
+        from liere.data.video_folder import VIDEO_SUFFIXES
+
+        return VIDEO_SUFFIXES
+
+    def files(self, path: Path) -> list[Path]:
+        """Return a file, or those in a folder and in those below it, in order of their names."""
+        if not path.is_dir():
+            return [path]
+        return sorted(file for file in path.rglob("*") if file.name.lower().endswith(self.suffixes))
+
+    def read(self, path: Path) -> Tensor:
+        """Return the example in a file.
+
+        Raises:
+            UnreadableError: If it cannot be decoded.
+            ValueError: If the run is about something that no image or video file holds.
+        """
+        if self.is_video:
+            return self._read_video(path)
+        if len(self.image_size) != 2 or self.facts.channels not in (1, 3):
+            raise ValueError(
+                f"the run was trained on examples of {self.facts.channels} channels and axes {self.image_size}, which "
+                f"{path} cannot hold: call liere.evaluation.predict.predict with tensors"
+            )
+        picture = read_image(path)
+        if self.data.name in CROPPED:
+            return to_tensor(crop_middle(picture, self.image_size[-1]))
+        image = to_tensor(picture)
+        if self.facts.channels == 1:
+            image = to_tensor(picture.convert("L").convert("RGB"))[:1]
+        return resize(image[None], self.image_size)[0]
+
+    def examples(self, tensor: Tensor) -> Tensor:
+        """Return a batch of the examples in a tensor, resized to those of the run.
+
+        Raises:
+            ValueError: If it has other channels or axes.
+        """
+        axes = len(self.image_size)
+        batch = tensor[None] if tensor.ndim == axes + 1 else tensor
+        if batch.ndim != axes + 2 or batch.shape[1] != self.facts.channels:
+            raise ValueError(
+                f"a tensor has shape {list(tensor.shape)}, but the run takes [channels, *size], or a batch of these, "
+                f"with {self.facts.channels} channels and {axes} axes"
+            )
+        if batch.dtype != torch.uint8 and not batch.is_floating_point():
+            raise ValueError(f"a tensor has dtype {batch.dtype}: give bytes (uint8) from 0 to 255, or floats")
+        return resize(batch, self.image_size) if axes in (2, 3) else batch
+
+    def _sized(self, size: int | None) -> tuple[int, ...]:
+        known = self.facts.image_size
+        if size is None:
+            return known
+        if len(known) == 2:
+            return tuple(max(round(size * length / known[-1]), 1) for length in known)
+        if self.data.name in VIDEOS:
+            return (known[0], size, size)
+        raise ValueError(f"size {size} is for images and videos, but the run has axes {known}: resize the tensors")
+
+    def _read_video(self, path: Path) -> Tensor:
+        from liere.data.video_folder import VideoFiles
+
+        clips = VideoFiles(
+            FileTable(path.parent, [(path.name, 0)]),
+            replace(self.facts, image_size=self.image_size),
+            frame_stride=self.data.frame_stride,
+            test_clips=self.data.test_clips,
+        )
+        return clips.decode(path, None)

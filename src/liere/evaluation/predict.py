@@ -1,0 +1,128 @@
+"""What a run's model says of images that belong to no data set."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from liere.data.decoding import UnreadableError
+from liere.evaluation.new_examples import ExampleReader
+from liere.runs.image_classifier import ImageClassifier
+from liere.runs.model import load_model
+from liere.runs.run import Run
+
+__all__ = ["Prediction", "predict"]
+
+WEIGHTS = ("final", "best")
+BATCH = 32
+Source = str | Path | Tensor
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model says of an example.
+
+    Attributes:
+        source: Path of the file, or `images[n]` for a tensor.
+        classes: Names of the likeliest classes, the likeliest first.
+        probabilities: Theirs.
+    """
+
+    source: str
+    classes: tuple[str, ...]
+    probabilities: tuple[float, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        found = zip(self.classes, self.probabilities, strict=True)
+        return {"file": self.source, "classes": [{"class": name, "probability": share} for name, share in found]}
+
+
+def predict(
+    run: Run,
+    images: Source | Iterable[Source],
+    *,
+    size: int | None = None,
+    weights: str = "final",
+    top: int = 5,
+    say: Callable[[str], None] | None = None,
+) -> list[Prediction]:
+    """Return the likeliest classes of images, resized and cropped as those that the run was tested on.
+
+    The data set need not be there: a run remembers its classes, image size and normalization.
+
+    Args:
+        run: A trained run.
+        images: Files, folders of files, tensors `[channels, *size]` or batches of these; bytes from 0 to 255 or floats,
+            as the run's data set has them.
+        size: Side of the images; None for that of the training images.
+        weights: `"final"`, or `"best"` for those with the best validation accuracy.
+        top: How many classes to name.
+        say: Receives a line for each file that cannot be read, which is skipped; None for `warnings.warn`.
+
+    Raises:
+        FileNotFoundError: If the run has no such weights.
+        ValueError: If nothing can be read, or tensors do not fit the run.
+    """
+    if weights not in WEIGHTS:
+        raise ValueError(f"weights must be one of {', '.join(WEIGHTS)}, got {weights!r}")
+    if top < 1:
+        raise ValueError(f"top must be a positive integer, got {top}")
+    reader = ExampleReader(run, size)
+    given = [images] if isinstance(images, str | Path | Tensor) else list(images)
+    model = load_model(run.config, run.best_weights if weights == "best" else run.final_weights, run.facts)
+    device = "cuda" if torch.cuda.is_available() and run.config.hardware.accelerator != "cpu" else "cpu"
+    classifier = ImageClassifier(model, run.facts).to(device).eval()
+    examples = _readable(reader, given, say or _warn)
+    found = [
+        prediction
+        for part in iter(lambda: list(islice(examples, BATCH)), [])
+        for prediction in _classify(classifier, part, run.facts.classes, top, device)
+    ]
+    if not found:
+        raise ValueError(f"none of the {len(given)} images given can be read: give files of the run's kind, or tensors")
+    return found
+
+
+def _warn(line: str) -> None:
+    warnings.warn(line, stacklevel=3)
+
+
+def _readable(
+    reader: ExampleReader, given: Sequence[Source], say: Callable[[str], None]
+) -> Iterator[tuple[str, Tensor]]:
+    """Yield the examples that can be read, with what to call them."""
+    tensors = 0
+    for source in given:
+        if isinstance(source, Tensor):
+            for example in reader.examples(source):
+                yield f"images[{tensors}]", example
+                tensors += 1
+            continue
+        files = reader.files(Path(source))
+        if not files:
+            say(f"warning: {source} has no files that end in {', '.join(reader.suffixes)}: skipped")
+        for file in files:
+            try:
+                example = reader.read(file)
+            except UnreadableError as error:
+                say(f"warning: cannot read {file} ({error}): skipped")
+            else:
+                yield str(file), example
+
+
+@torch.inference_mode()
+def _classify(
+    classifier: ImageClassifier, part: Sequence[tuple[str, Tensor]], names: Sequence[str], top: int, device: str
+) -> Iterator[Prediction]:
+    logits = classifier.example_logits(torch.stack([example for _, example in part]).to(device))
+    shares, labels = logits.softmax(1).topk(min(top, len(names)), dim=1)
+    for (source, _), own, found in zip(part, shares.tolist(), labels.tolist(), strict=True):
+        yield Prediction(source, tuple(names[label] for label in found), tuple(own))

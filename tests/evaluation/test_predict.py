@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+
+import pytest
+import torch
+from PIL import Image
+
+pytest.importorskip("tests.training.requirements")
+from liere.cli import main
+from liere.data.crops import crop_middle, to_tensor
+from liere.data.image_folder import read_image
+from liere.evaluation.new_examples import ExampleReader
+from liere.evaluation.predict import predict
+from liere.runs.data_of_run import load_data
+from liere.runs.image_classifier import ImageClassifier
+from liere.runs.model import load_model
+from liere.runs.run import open_run
+from liere.training.fit import train
+from tests.data.file_archives import WNIDS, write_imagenet
+from tests.training.tiny import make_run, quiet
+
+pytestmark = quiet
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    """A run on images in files, whose data were moved away, and their folder."""
+    work = tmp_path_factory.mktemp("images")
+    root = write_imagenet(work / "data")
+    fields = {"data": {"name": "images", "root": str(root), "size": 24}, "model__patch_size": 8}
+    run = make_run(work / "run", **fields, training__examples=8, training__validation_examples=8)
+    train(run, say=print)
+    root.rename(work / "moved")
+    return open_run(run.folder), work / "moved"
+
+
+@pytest.fixture(scope="module")
+def spatial(tmp_path_factory):
+    run = make_run(tmp_path_factory.mktemp("spatial") / "run")
+    train(run, say=print)
+    return open_run(run.folder)
+
+
+def test_files_are_cropped_as_in_tests_and_classes_have_names(images):
+    run, root = images
+    files = sorted(root.rglob("*.JPEG"))[:40]  # more than a batch
+    found = predict(run, files, top=2)
+    assert [one.source for one in found] == list(map(str, files))
+    classifier = ImageClassifier(load_model(run.config, run.final_weights), run.facts)
+    cropped = torch.stack([to_tensor(crop_middle(read_image(file), 24)) for file in files])
+    with torch.inference_mode():
+        shares = classifier(cropped).softmax(1)
+    for one, expected in zip(found, shares, strict=True):
+        assert one.classes == tuple(WNIDS[label] for label in expected.argsort(descending=True)[:2])
+        assert one.probabilities == pytest.approx(expected.sort(descending=True).values[:2].tolist(), abs=1e-5)
+
+
+def test_what_a_test_split_has_is_what_is_read(images):
+    run, root = images
+    moved = open_run(run.folder, {"data.root": str(root)})
+    split = load_data(moved, "test")
+    reader = ExampleReader(run)
+    assert torch.equal(reader.read(split.files[0]), split[0][0])
+
+
+def test_tensors_and_sizes(spatial):
+    data = load_data(spatial, "test", length=3)
+    batch, _ = data.batch([0, 1, 2])
+    found = predict(spatial, batch, top=10)
+    assert [one.source for one in found] == ["images[0]", "images[1]", "images[2]"]
+    assert set(found[0].classes) == set(spatial.facts.classes)
+    assert sum(found[0].probabilities) == pytest.approx(1, abs=1e-5)
+    assert [one.probabilities for one in predict(spatial, list(batch), top=10)] == [
+        pytest.approx(one.probabilities, abs=1e-5) for one in found
+    ]
+    assert predict(spatial, batch, size=48) != found
+    assert predict(spatial, batch, weights="best", top=1)[0].classes
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+def test_images_of_any_size_are_resized_to_those_of_array_data(spatial, tmp_path, mode):
+    Image.new(mode, (70, 50), 128).save(tmp_path / "grey.png")
+    assert ExampleReader(spatial).read(tmp_path / "grey.png").shape == (3, 36, 36)
+    (found,) = predict(spatial, tmp_path / "grey.png")
+    assert len(found.classes) == 4
+
+
+def test_unreadable_files_are_named_and_skipped(images):
+    run, root = images
+    folder = root / "mixed"
+    folder.mkdir()
+    good = next((root / "train" / WNIDS[0]).glob("*.JPEG"))
+    shutil.copy(good, folder / "good.jpeg")
+    (folder / "bad.png").write_text("nothing")
+    (folder / "notes.txt").write_text("not an image")
+    lines: list[str] = []
+    found = predict(run, [folder, root / "gone.png"], say=lines.append)
+    assert [one.source for one in found] == [str(folder / "good.jpeg")]
+    assert [line.split("(")[0] for line in lines] == [
+        f"warning: cannot read {folder / 'bad.png'} ",
+        f"warning: cannot read {root / 'gone.png'} ",
+    ]
+    with pytest.warns(UserWarning, match=r"cannot read .*bad\.png"), pytest.raises(ValueError, match="none of the 1"):
+        predict(run, str(folder / "bad.png"))
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "message"),
+    [
+        (torch.zeros(2, 36, 36), {}, r"a tensor has shape \[2, 36, 36\], but the run takes .* 3 channels and 2 axes"),
+        (torch.zeros(3, 36, 36, dtype=torch.int64), {}, "give bytes"),
+        (torch.zeros(3, 36, 36), {"weights": "last"}, "weights must be one of final, best, got 'last'"),
+        (torch.zeros(3, 36, 36), {"top": 0}, "top must be a positive integer, got 0"),
+        ([], {}, "none of the 0 images"),
+    ],
+)
+def test_wrong_arguments_are_named(spatial, given, options, message):
+    with pytest.raises(ValueError, match=message):
+        predict(spatial, given, **options)
+
+
+def test_the_command_prints_and_writes(images, tmp_path, capsys, monkeypatch):
+    run, root = images
+    monkeypatch.chdir(tmp_path)
+    folder = root / "train" / WNIDS[1]
+    outputs = ["--json", "out/found.json", "--csv", "found.csv", "--top", "3"]
+    assert main(["predict", str(run.folder), str(folder), *outputs]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    count = len(list(folder.glob("*.JPEG")))
+    assert len(lines) == count
+    assert all(line.count(" %") == 3 for line in lines)
+    content = json.loads((tmp_path / "out" / "found.json").read_text())
+    assert [record["file"] for record in content] == [line.partition(": ")[0] for line in lines]
+    rows = list(csv.DictReader((tmp_path / "found.csv").read_text().splitlines()))
+    assert len(rows) == 3 * count
+    assert rows[0]["class"] == content[0]["classes"][0]["class"]
+    assert main(["predict", str(run.folder), "gone.png"]) == 2
+    assert "none of the 1 images given can be read" in capsys.readouterr().err
