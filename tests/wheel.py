@@ -1,10 +1,13 @@
 """Build the wheel, install it where there is nothing but torch, time its import and run the tests against it.
 
+What is installed with it is used from an empty folder, with the packages of this environment: recipes, and kept runs.
+
 Run by `make test-wheel`.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import statistics
 import subprocess
@@ -15,8 +18,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 
-def run(*command: str | Path, cwd: Path) -> str:
-    return subprocess.run(list(map(str, command)), cwd=cwd, check=True, text=True, stdout=subprocess.PIPE).stdout
+def run(*command: str | Path, cwd: Path, **variables: str) -> str:
+    environment = os.environ | variables
+    words = list(map(str, command))
+    return subprocess.run(words, cwd=cwd, check=True, text=True, stdout=subprocess.PIPE, env=environment).stdout
 
 
 def import_seconds(python: Path, modules: str, cwd: Path) -> float:
@@ -24,11 +29,33 @@ def import_seconds(python: Path, modules: str, cwd: Path) -> float:
     return float(run(python, "-W", "ignore", "-c", code, cwd=cwd))
 
 
+def check_shipped_files(wheel: Path, work: Path) -> None:
+    """Raise unless recipes and kept runs come with the wheel and are found where nothing of the project is."""
+    site, empty = work / "site", work / "empty"
+    empty.mkdir()
+    run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", site, wheel, cwd=work)
+    for pattern in ("experiments/**/*.yaml", "results/reproduce/small/runs/*.tar.xz"):
+        kept, installed = (
+            sorted(file.relative_to(folder) for file in folder.glob(pattern)) for folder in (ROOT, site / "liere")
+        )
+        if not kept or kept != installed:
+            raise SystemExit(f"{len(kept)} files of {pattern} are in the project, {len(installed)} in the wheel")
+        print(f"{len(installed)} files of {pattern} are in the wheel")
+    command = [sys.executable, "-W", "ignore", "-m", "liere_command"]
+    recipe = ("train", "--config", "experiments/spatial/small.yaml", "--dry-run")
+    for words, expected in ((("reproduce", "init"), "init: 4 of 4 runs are finished"), (recipe, "165,124 parameters")):
+        printed = run(*command, *words, cwd=empty, PYTHONPATH=str(site))
+        if expected not in printed:
+            raise SystemExit(f"liere {' '.join(words)} does not print {expected!r}:\n{printed}")
+        print(f"liere {' '.join(words)}: {expected}")
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         run(sys.executable, "-m", "build", "--wheel", "--outdir", work, ROOT, cwd=work)
         (wheel,) = work.glob("*.whl")
+        check_shipped_files(wheel, work)
         run(sys.executable, "-m", "venv", "env", cwd=work)
         python = work / "env" / "bin" / "python"
         pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
