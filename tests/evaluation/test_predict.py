@@ -10,8 +10,8 @@ from PIL import Image
 
 pytest.importorskip("tests.training.requirements")
 from liere.cli import main
-from liere.data.crops import crop_middle, to_tensor
-from liere.data.image_folder import read_image
+from liere.data.reading.crops import crop_middle, to_tensor
+from liere.data.reading.image_files import read_image
 from liere.evaluation.new_examples import ExampleReader
 from liere.evaluation.predict import predict
 from liere.runs.data_of_run import load_data

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from liere.data.arrays import resize
-from liere.data.crops import crop_middle, to_tensor
-from liere.data.file_table import FileTable
-from liere.data.image_folder import IMAGE_SUFFIXES, read_image
+from liere.data.reading.crops import crop_middle, to_tensor
+from liere.data.reading.file_table import FileTable
+from liere.data.reading.image_files import IMAGE_SUFFIXES, read_image
 from liere.runs.run import Run
 
 __all__ = ["ExampleReader"]
@@ -44,7 +44,7 @@ class ExampleReader:
         """How names of files end that are looked for in folders."""
         if not self.is_video:
             return IMAGE_SUFFIXES
-        from liere.data.video_folder import VIDEO_SUFFIXES
+        from liere.data.reading.video_files import VIDEO_SUFFIXES
 
         return VIDEO_SUFFIXES
 
@@ -104,7 +104,7 @@ class ExampleReader:
         raise ValueError(f"size {size} is for images and videos, but the run has axes {known}: resize the tensors")
 
     def _read_video(self, path: Path) -> Tensor:
-        from liere.data.video_folder import VideoFiles
+        from liere.data.reading.video_files import VideoFiles
 
         clips = VideoFiles(
             FileTable(path.parent, [(path.name, 0)]),

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from liere.data.decoding import UnreadableError
+from liere.data.reading.decoded_files import UnreadableError
 from liere.evaluation.new_examples import ExampleReader
 from liere.runs.image_classifier import ImageClassifier
 from liere.runs.model import load_model
