@@ -49,6 +49,7 @@ def write_and_show(runs: Sequence[Run], folder: Path, command: str, name: str = 
     from liere.report.report_files import write_report
     from liere.report.result_table import result_table
     from liere.report.task_pictures import make_pictures
+    from liere.reproduce.printed_beside import add_printed_numbers
 
     comparison = summarize(runs, command=command, root=folder)
     add_printed_numbers(comparison, [run.config for run in runs])

@@ -9,18 +9,13 @@ import torch
 from torch import Tensor
 
 from liere.data.arrays import resize
+from liere.data.decoded_section import ClipSection, ImageFileSection
 from liere.data.reading.crops import crop_middle, to_tensor
 from liere.data.reading.file_table import FileTable
-from liere.data.reading.image_files import IMAGE_SUFFIXES, read_image
+from liere.data.reading.image_files import read_image
 from liere.runs.run import Run
 
 __all__ = ["ExampleReader"]
-
-CROPPED = (
-    "images",
-    "imagenet",
-)  # data sets whose test images are the middle of a picture; others are resized as a whole
-VIDEOS = ("videos", "ucf101")
 
 
 class ExampleReader:
@@ -37,16 +32,11 @@ class ExampleReader:
     def __init__(self, run: Run, size: int | None = None) -> None:
         self.data, self.facts = run.data, run.facts
         self.image_size = self._sized(size)
-        self.is_video = self.data.name in VIDEOS
 
     @property
     def suffixes(self) -> tuple[str, ...]:
         """How names of files end that are looked for in folders."""
-        if not self.is_video:
-            return IMAGE_SUFFIXES
-        from liere.data.reading.video_files import VIDEO_SUFFIXES
-
-        return VIDEO_SUFFIXES
+        return self.data.suffixes if isinstance(self.data, ClipSection) else ImageFileSection.suffixes
 
     def files(self, path: Path) -> list[Path]:
         """Return a file, or those in a folder and in those below it, in order of their names."""
@@ -61,15 +51,15 @@ class ExampleReader:
             UnreadableError: If it cannot be decoded.
             ValueError: If the run is about something that no image or video file holds.
         """
-        if self.is_video:
-            return self._read_video(path)
+        if isinstance(self.data, ClipSection):
+            return self._read_video(path, self.data)
         if len(self.image_size) != 2 or self.facts.channels not in (1, 3):
             raise ValueError(
                 f"the run was trained on examples of {self.facts.channels} channels and axes {self.image_size}, which "
                 f"{path} cannot hold: call liere.evaluation.predict.predict with tensors"
             )
         picture = read_image(path)
-        if self.data.name in CROPPED:
+        if isinstance(self.data, ImageFileSection):  # others are resized as a whole
             return to_tensor(crop_middle(picture, self.image_size[-1]))
         image = to_tensor(picture)
         if self.facts.channels == 1:
@@ -99,17 +89,17 @@ class ExampleReader:
             return known
         if len(known) == 2:
             return tuple(max(round(size * length / known[-1]), 1) for length in known)
-        if self.data.name in VIDEOS:
+        if isinstance(self.data, ClipSection):
             return (known[0], size, size)
         raise ValueError(f"size {size} is for images and videos, but the run has axes {known}: resize the tensors")
 
-    def _read_video(self, path: Path) -> Tensor:
+    def _read_video(self, path: Path, data: ClipSection) -> Tensor:
         from liere.data.reading.video_files import VideoFiles
 
         clips = VideoFiles(
             FileTable(path.parent, [(path.name, 0)]),
             replace(self.facts, image_size=self.image_size),
-            frame_stride=self.data.frame_stride,
-            test_clips=self.data.test_clips,
+            frame_stride=data.frame_stride,
+            test_clips=data.test_clips,
         )
         return clips.decode(path, None)

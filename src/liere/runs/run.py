@@ -12,10 +12,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from liere.data.config import DataConfig
 from liere.data.facts import DataFacts
 from liere.files.reading import DamagedError, shorten
 from liere.files.writing import prepare_folder, write_atomically
-from liere.runs.config import DataConfig, RunConfig
+from liere.runs.config import RunConfig
 from liere.runs.config_file import parse_config, read_config
 from liere.runs.killed_starts import remove_killed_starts
 from liere.runs.locking import file_lock, lock_folder

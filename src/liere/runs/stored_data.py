@@ -7,10 +7,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from liere.data.config import DataConfig
 from liere.data.facts import DataFacts
 from liere.files.reading import DamagedError, read_json
 from liere.files.writing import write_atomically
-from liere.runs.config import DataConfig
 
 __all__ = ["StoredData", "at_root", "read_stored_data", "with_facts", "without_facts"]
 

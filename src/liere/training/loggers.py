@@ -77,7 +77,7 @@ def _find_class(path: str) -> type:
     return found
 
 
-def _logger_classes() -> tuple[type, ...]:
+def _logger_classes() -> tuple[Any, ...]:
     """Return the base class, of both packages that Lightning is published as, where they are there."""
     from lightning.pytorch.loggers.logger import Logger
 
