@@ -306,6 +306,9 @@ class TestData:
             ("spatial --distance [1,2,3]", ["data.distance must be", "[1, 2, 3]"]),
             ("spatial --colors red", ["data.colors must be 'black' or 'random', got 'red'"]),
             ("spatial --distractor-arrows -1", ["data.distractor_arrows must be greater than or equal to 0", "-1"]),
+            ("cifar10 --root nowhere", ["no cifar10 in nowhere", "--data.root"]),
+            ("cifar10 --data.root nowhere", ["no cifar10 in nowhere", "--data.root"]),  # the option that is named
+            ("spatial --root here", ["data.root is not for spatial"]),
             ("spatial --out file/below.png", ["file/below.png", "choose another"]),
         ],
     )

@@ -9,11 +9,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 pytest.importorskip("tests.training.requirements")
+import yaml
+from PIL import Image
+
 from liere.cli import main
-from liere.runs.run import open_run
-from tests.training.tiny import quiet
+from liere.data import from_datasets, torch_datasets
+from liere.evaluation.evaluate import evaluate
+from liere.runs.conditions import Condition
+from liere.runs.config_file import parse_config
+from liere.runs.run import create_run, open_run
+from liere.training.fit import train
+from tests.training.tiny import differences, quiet, stop_after
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-data.md"
 
@@ -159,3 +168,59 @@ def test_messages_of_the_page_are_those_of_the_code():
         # Names and numbers are filled in: what is between them must be in the code.
         parts = [part.strip(" :,") for part in re.split(r"'\w+'|\d+|images|labels", message)]
         assert all(part in source for part in parts), message
+
+
+RECIPE = {
+    "model": {"encoding": "liere8", "patch_size": 8, "dim": 16, "depth": 1, "heads": 2, "mlp_dim": 32},
+    "optimizer": {"learning_rate": 3e-3},
+    "training": {"examples": 400, "batch_size": 40, "validate_every": 5},
+    "hardware": {"accelerator": "cpu", "threads": 1},
+}
+
+
+class TestFromPython:
+    """Data sets of Python go from training to a test like those in files."""
+
+    @staticmethod
+    def patches(seed=0):
+        labels = torch.arange(300) % 3
+        images = torch.randint(0, 100, (300, 3, 24, 24), generator=torch.Generator().manual_seed(seed)).byte()
+        for image, label in zip(images, labels, strict=True):
+            image[:, 4:12, 8 * label : 8 * label + 8] += 120
+        return torch.utils.data.TensorDataset(images, labels)
+
+    def test_a_run_is_trained_stopped_resumed_and_tested(self, tmp_path, monkeypatch):
+        data = from_datasets(self.patches(), description="bright patches")
+        config = parse_config(RECIPE | {"data": data.as_config()})
+        whole = create_run(tmp_path / "whole", config)
+        train(whole, say=print)
+        stopped = create_run(tmp_path / "stopped", config)
+        stop_after(stopped, 4)
+        monkeypatch.setattr(torch_datasets, "_GIVEN", {})
+        with pytest.raises(
+            ValueError, match=r"given from Python \(bright patches: 300 all examples\) and are not here"
+        ):
+            train(open_run(tmp_path / "stopped"), say=print)
+        from_datasets(self.patches(seed=1))
+        with pytest.raises(ValueError, match="those given are others"):
+            train(open_run(tmp_path / "stopped"), say=print)
+        from_datasets(self.patches())
+        resumed = open_run(tmp_path / "stopped")
+        train(resumed, say=print)
+        assert not differences(whole, resumed)
+        (record,) = evaluate(resumed, [Condition(24)], say=print)
+        assert record["examples"] == 30
+
+    def test_a_run_of_folders_without_splits(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        for name, level in (("cats", 30), ("dogs", 200)):
+            (tmp_path / "pets" / name).mkdir(parents=True)
+            for number in range(20):
+                Image.new("RGB", (20, 20), (level + number, level, level)).save(f"pets/{name}/{number}.png")
+        recipe = RECIPE | {"data": {"name": "images", "root": "pets", "size": 16}}
+        Path("pets.yaml").write_text(yaml.safe_dump(recipe))
+        assert main(["train", "--config", "pets.yaml", "--out", "run"]) == 0
+        (line,) = [line for line in capsys.readouterr().err.splitlines() if "no folder 'train'" in line]
+        assert "32 to train, 4 to validate and 4 to test with" in line
+        assert main(["eval", "run"]) == 0
+        assert open_run(Path("run")).evaluations()[0]["examples"] == 4
