@@ -62,6 +62,28 @@ print("agreed on", *names)
 """
 
 
+JIT = """
+import sys, warnings
+warnings.simplefilter("error")
+warnings.filterwarnings("ignore", message=".*torch.jit.*deprecated", category=DeprecationWarning)
+import torch, liere
+torch.set_num_threads(1)
+for name in sys.argv[2:]:
+    torch.manual_seed(0)
+    size = dict(dim=32, depth=2, heads=2, mlp_dim=32)
+    model = liere.create_model(encoding=name, image_size=16, patch_size=4, num_classes=3, **size).eval()
+    traced = torch.jit.trace(model, (torch.randn(2, 3, 16, 16),))
+    more = torch.randn(5, 3, 16, 16)
+    torch.testing.assert_close(traced(more), model(more), rtol=1e-4, atol=1e-5)
+rope = liere.LieRE(2, 16, num_heads=3)
+q, positions = torch.randn(2, 3, 5, 16), torch.rand(5, 2)
+traced = torch.jit.trace(rope, (q, q, positions))
+q = torch.randn(2, 3, 5, 16)
+torch.testing.assert_close(traced(q, q, 2 * positions), rope(q, q, 2 * positions), rtol=1e-3, atol=1e-4)
+print("agreed on", *sys.argv[2:])
+"""
+
+
 def run(backend: str, *names: str, script: str = SCRIPT) -> str:
     command = [sys.executable, "-c", script, backend, *names]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -71,6 +93,10 @@ def run(backend: str, *names: str, script: str = SCRIPT) -> str:
 
 def test_traced_models_agree_with_eager_ones():
     assert run("aot_eager", "visionllama", "rope_mixed", "liere8") == "agreed on visionllama rope_mixed liere8\n"
+
+
+def test_jit_trace_agrees_and_does_not_warn_of_sizes():
+    assert run("", "absolute", "rope_mixed", "liere8", script=JIT) == "agreed on absolute rope_mixed liere8\n"
 
 
 def test_onnxruntime_agrees_with_torch(tmp_path):

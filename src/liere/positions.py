@@ -28,16 +28,21 @@ def grid_positions(
 ) -> Float[Tensor, "tokens ndim"]:
     """Return the position of every cell of a grid, in the order of a flattened tensor of that shape.
 
-    The training grid spans [0, 1] on each axis. The policy says what happens on other grids:
+    The training grid, `reference_shape`, spans [0, 1] on each axis. The policy says what happens on other grids:
 
     - `extend`: neighbours keep the distance `1 / (n_ref - 1)` of the training grid; more tokens reach further.
     - `rescale`: the range stays [0, 1]; more tokens are closer together.
     - `reference`: what the published code does, `linspace(0, n / n_ref, n)`. The distance between neighbours
       drifts with the resolution; use it to match that code.
 
+    Without `reference_shape`, the grid is its own reference: it spans [0, 1] whatever its shape, so that `extend` and
+    `rescale` are the same. That is right for the grid of training. For another resolution of the same model it is not:
+    neighbors would be closer together than the model has learned, so name the training grid there.
+
     Args:
         shape: Number of tokens on each axis, in the order of the input tensor (time, rows, columns).
-        reference_shape: Number of tokens on each axis in training; by default `shape` itself.
+        reference_shape: Number of tokens on each axis in training. None means that `shape` is the training grid; give
+            it for every other resolution, or the policy has no effect.
         policy: `"extend"`, `"rescale"` or `"reference"`.
         device: Device of the result.
         dtype: Floating-point type of the result; by default torch's default type.
@@ -57,7 +62,9 @@ def grid_positions(
                 [1.0000, 0.0000],
                 [1.0000, 0.5000],
                 [1.0000, 1.0000]])
-        >>> grid_positions((5,), reference_shape=(3,)).flatten()
+        >>> grid_positions((5,)).flatten()  # for a model trained with 5 tokens
+        tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
+        >>> grid_positions((5,), reference_shape=(3,)).flatten()  # for one trained with 3: the same spacing as there
         tensor([0.0000, 0.5000, 1.0000, 1.5000, 2.0000])
         >>> grid_positions((5,), reference_shape=(3,), policy="rescale").flatten()
         tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])

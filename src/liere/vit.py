@@ -221,14 +221,15 @@ class VisionTransformer(nn.Module):
 
     def set_extra_state(self, state: Any) -> None:
         """Warn if the weights of a state dict were trained with a grid that gives tokens other positions."""
-        uses_grid = self.position_policy != "rescale" or self.attention_scale != "constant"
         trained = tuple(state.tolist()) if isinstance(state, Tensor) and state.device.type != "meta" else self.grid
-        if trained == self.grid or not (uses_grid and self.encoding.has_coordinates):
+        spans_same = isinstance(self.encoding, RotaryEncoding) and self.position_policy == "rescale"
+        is_indifferent = not self.encoding.has_coordinates or (spans_same and self.attention_scale == "constant")
+        if trained == self.grid or is_indifferent:
             return
         size = tuple(n * p for n, p in zip(trained, self.patch_embed.patch_size, strict=False))
         warnings.warn(
             f"these weights were trained with a grid of {trained} tokens, but positions of this model are relative to "
-            f"{self.grid}, so its logits differ from those in training: create it with image_size={size}, and give it "
+            f"{self.grid}, so its logits may differ from those in training: create it with image_size={size}, and give it "
             "images of any size",
             stacklevel=2,
         )

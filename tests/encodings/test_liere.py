@@ -267,3 +267,43 @@ def test_bad_dimensions_are_refused(arguments, message):
 def test_rope_mixed_has_blocks_of_2_alone():
     with pytest.raises(ValueError, match="RoPE-Mixed has block_size=2, got 4: use LieRE"):
         RoPEMixed(2, 8, block_size=4)
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        (-1, r"layer must be between 0 and 2, got -1: count from the first layer, 0"),
+        (3, r"layer must be between 0 and 2, got 3: build the encoding with depth=4 or more"),
+    ],
+)
+def test_a_layer_that_is_not_there_is_told_with_its_remedy(layer, message):
+    with pytest.raises(ValueError, match=message):
+        LieRE(2, 16, depth=3).rotations(torch.rand(4, 2), layer=layer)
+
+
+class TestUnrotatedDimensions:
+    def test_there_is_one_warning_for_each_encoding(self):
+        with pytest.warns(
+            UserWarning, match=r"head_dim=20 .* block_size=8: the last 4 of .* not rotated; .* like 10"
+        ) as told:
+            LieRE(2, 20)
+        assert len(told) == 1
+
+    def test_a_model_warns_once_whatever_its_depth(self):
+        size = {"dim": 40, "depth": 4, "heads": 2, "mlp_dim": 16}
+        with pytest.warns(UserWarning, match="head_dim=20 is not a multiple of block_size=8") as told:
+            create_model(encoding="liere8", image_size=8, patch_size=4, num_classes=2, **size)
+        assert len(told) == 1
+
+    def test_the_paper_s_head_of_48_is_rotated_as_before(self):
+        with pytest.warns(UserWarning, match="the last 16 of"):
+            rope = LieRE(2, 48, block_size=32)
+        q, positions = torch.randn(1, 1, 4, 48), torch.rand(4, 2)
+        rotated, _ = rope(q, q, positions)
+        assert torch.equal(rotated[..., 32:], q[..., 32:])
+        assert not torch.equal(rotated[..., :32], q[..., :32])
+
+    @pytest.mark.filterwarnings("error:head_dim")
+    @pytest.mark.parametrize("block_size", [2, 4, 8, 24, 48])
+    def test_blocks_that_fit_do_not_warn(self, block_size):
+        LieRE(2, 48, block_size=block_size)

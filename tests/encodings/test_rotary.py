@@ -135,3 +135,23 @@ def test_a_model_wants_an_encoding_for_its_heads_and_layers():
     with pytest.raises(ValueError, match=r"built with depth=1, but the model has 3: .*share_layers=True"):
         LieRE(2, 24, num_heads=2).check_fit(SHAPE)
     LieRE(2, 24, share_heads=True, share_layers=True).check_fit(SHAPE)
+
+
+@pytest.mark.parametrize(
+    ("k_tokens", "options", "message"),
+    [
+        (
+            7,
+            {},
+            r"k has 7 tokens, k_num_prefix_tokens=0 of them without a position, but there are 6 k_positions: give 7",
+        ),
+        (6, {"k_num_prefix_tokens": 2}, r"k_num_prefix_tokens=2 of them .* there are 6 positions: give 4"),
+        (6, {"k_num_prefix_tokens": 7}, r"k_num_prefix_tokens must be between 0 and the 6 tokens of k, got 7"),
+        (6, {"k_positions": torch.rand(3, 6, 2)}, r"k_positions have batch shape \[3\], but k has \[2\]"),
+    ],
+)
+def test_errors_about_keys_name_the_arguments_of_keys(k_tokens, options, message):
+    rope = LieRE(2, 8)
+    q, k = torch.randn(2, 1, 6, 8), torch.randn(2, 1, k_tokens, 8)
+    with pytest.raises(ValueError, match=message):
+        rope(q, k, torch.rand(6, 2), **options)

@@ -17,7 +17,7 @@ from liere.positions import check_positions
 from liere.rotations import check_shapes, position_rotations, rotate_together
 from liere.rotations.buffers import drop_buffers
 from liere.shapes import Float, Real
-from liere.tracing import values_are_visible
+from liere.tracing import known_sizes, values_are_visible
 
 __all__ = ["RotaryEncoding"]
 
@@ -109,6 +109,19 @@ class RotaryEncoding(PositionEncoding):
         Returns:
             The rotated queries and keys.
         """
+        with known_sizes():
+            return self._rotate(q, k, positions, k_positions, layer, num_prefix_tokens, k_num_prefix_tokens)
+
+    def _rotate(
+        self,
+        q: Tensor,
+        k: Tensor,
+        positions: Tensor,
+        k_positions: Tensor | None,
+        layer: int,
+        num_prefix_tokens: int,
+        k_num_prefix_tokens: int | None,
+    ) -> tuple[Tensor, Tensor]:
         check_positions(positions, self.ndim)
         rotations = k_rotations = self._layer(positions, layer)
         if k_positions is not None:
