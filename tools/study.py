@@ -15,7 +15,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from liere.commands.compare import ProgressLine, run_state
+from liere.comparison.display import run_state
 from liere.files.writing import write_atomically
 from liere.reproduce.catalog import Entry
 from liere.reproduce.experiment import Experiment, experiments_folder
@@ -28,6 +28,7 @@ from liere.runs.conditions import Condition
 from liere.runs.config_file import read_config
 from liere.runs.run import Run
 from liere.terminal.messages import say
+from liere.terminal.progress import ProgressLine
 
 KEPT = experiments_folder().parent / "docs" / "results" / "studies"
 

@@ -125,7 +125,7 @@ def test_a_class_of_another_module_is_named_by_its_path(module):
     model = small_model(f"{module}:Constant", amount=3.0)
     assert model.encoding.amount == 3.0
     assert type(model.encoding).__module__ == module
-    with pytest.raises(TypeError, match="has no option 'amuont': did you mean 'amount'?"):
+    with pytest.raises(TypeError, match="has no option 'amuont': did you mean 'amount'"):
         small_model(f"{module}:Constant", amuont=3.0)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from liere.comparison.plan import PlannedRun
+from liere.comparison.planned_run import PlannedRun
 from liere.evaluation.predictions import Predictions
 from liere.runs.conditions import Condition
 from liere.runs.run import Run, create_run

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
-from liere.comparison.plan import parse_encoding
 from liere.report.chart_marks import (
     CELL,
     MARKERS,
@@ -24,6 +23,7 @@ from liere.report.encoding_labels import SPARE_COLOURS
 from liere.report.inline_svg import inline_svg
 from liere.reproduce.measured import Measured
 from liere.reproduce.row_labels import label
+from liere.runs.encoding_text import parse_encoding
 
 __all__ = ["draw_columns", "draw_curves"]
 

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from liere.comparison.plan import Plan, PlannedRun, check_recipe, default_slots, run_plan
+from liere.comparison.execution import run_plan
+from liere.comparison.plan import Plan, default_slots
+from liere.comparison.planned_run import PlannedRun, check_recipe
 from liere.machine import available_cores
 from liere.reproduce.catalog import Entry
 from liere.reproduce.experiment import Experiment, experiments_folder, read_experiment

@@ -35,7 +35,12 @@ __all__ = ["train"]
 
 
 def train(
-    run: Run, *, say: Callable[[str], None], request: StopRequest | None = None, patience: float = 0
+    run: Run,
+    *,
+    say: Callable[[str], None],
+    request: StopRequest | None = None,
+    patience: float = 0,
+    progress: bool = True,
 ) -> dict[str, Any]:
     """Train a run to its end, from its newest whole checkpoint or from the beginning, and return its result.
 
@@ -44,6 +49,7 @@ def train(
         say: Receives lines about progress and damaged checkpoints.
         request: When to stop earlier.
         patience: Seconds to wait for another process that is training it.
+        progress: Whether to show how far it is.
 
     Raises:
         StoppedError: If it was stopped earlier, by Ctrl-C or SIGTERM say. It is saved and can be resumed.
@@ -83,7 +89,7 @@ def train(
             say(f"{run.folder.name}: going on after step {checkpoint.step:,} of {config.training.steps:,}")
         elif refused:
             say(f"{run.folder.name}: no whole checkpoint is left, starting from the beginning")
-        return _fit(run, model, checkpoint, request, say)
+        return _fit(run, model, checkpoint, request, say, progress)
 
 
 def _start_from(model: VisionTransformer, source: Run) -> None:
@@ -108,6 +114,7 @@ def _fit(
     checkpoint: Checkpoint | None,
     request: StopRequest,
     say: Callable[[str], None],
+    progress: bool,
 ) -> dict[str, Any]:
     config, training = run.config, run.config.training
     step, seconds = (checkpoint.step, checkpoint.seconds) if checkpoint else (0, 0.0)
@@ -124,7 +131,7 @@ def _fit(
             callbacks=[
                 journal,
                 Saver(run, journal, checkpoint, request, clock),
-                Progress(journal, run.folder.name, say),
+                Progress(journal, run.folder.name, say, is_shown=progress),
             ],
             max_steps=training.steps - step,
             max_epochs=-1,
