@@ -64,8 +64,16 @@ def test_comparisons_take_both_starts_of_absolute_positions_unless_told_otherwis
 @pytest.mark.parametrize(("options", "encodings", "sizes"), [([], 5, [108, 168, 276, 372]), (["--quick"], 2, [60, 84])])
 def test_the_demo_compares_encodings(monkeypatch, tmp_path, options, encodings, sizes):
     pytest.importorskip("pydantic")
+    from liere.comparison.result import ComparisonResult
+
     plans = []
-    monkeypatch.setattr("liere.commands.demo.run_comparison", plans.append)
+
+    def run_comparison(plan, **_):
+        plans.append(plan)
+        return ComparisonResult((), {})
+
+    monkeypatch.setattr("liere.toolkit.comparisons.run_comparison", run_comparison)
+    monkeypatch.setattr("liere.commands.results._show", lambda result: None)
     assert main(["demo", "--out", str(tmp_path), *options]) == 0
     (plan,) = plans
     assert len(plan.runs) == encodings

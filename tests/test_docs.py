@@ -13,7 +13,6 @@ import pytest
 import liere
 from liere.bench.tables import make_tables, with_quartiles
 from liere.cli import main, make_parser
-from liere.terminal.messages import table
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -97,7 +96,7 @@ def test_bench_tables_are_those_of_the_committed_results(question):
     page = (ROOT / "docs" / "performance.md").read_text()
     assert not record["quick"]
     for content in make_tables(record):
-        assert "\n".join([content.title, *table(content.header, content.rows), *content.legend]) in page
+        assert "\n".join([content.title, *text_table(content.header, content.rows), *content.legend]) in page
 
 
 def test_the_costs_in_the_readme_are_those_of_the_committed_results():
@@ -125,7 +124,7 @@ def test_the_spatial_results_in_readme_and_docs_are_the_committed_ones():
     for name in ("spatial", "placement"):  # as in the paper, and with random placement
         comparison = json.loads((ROOT / "results" / f"{name}.json").read_text())
         content = result_table(comparison)
-        assert "\n".join(table(content.header, content.texts)) in page
+        assert "\n".join(text_table(content.header, content.texts)) in page
     for row in comparison["encodings"]:
         seeds = [[100 * value for value in found["by_seed"]] for found in row["evaluations"]]
         ours = [

@@ -12,7 +12,7 @@ pytest.importorskip("pydantic")
 yaml = pytest.importorskip("yaml")
 
 from liere.cli import parse_arguments  # noqa: E402
-from liere.commands.demo import QUICK_RECIPE, RECIPE  # noqa: E402
+from liere.comparison.demo import QUICK_RECIPE, RECIPE  # noqa: E402
 from liere.reproduce.experiment import Experiment  # noqa: E402
 from liere.reproduce.wanted_runs import plan_runs  # noqa: E402
 from liere.runs.config_file import parse_config, read_config  # noqa: E402

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("tests.training.requirements")
 
-from liere.commands.demo import SIZES
+from liere.comparison.demo import SIZES
 from liere.runs.conditions import Condition
 from liere.runs.run import open_run
 from tests.reproduce.fakes import finish, predictions

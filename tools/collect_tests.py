@@ -17,7 +17,8 @@ from typing import Any
 from liere.files.writing import write_atomically
 from liere.runs.conditions import Condition
 from liere.runs.run import Run, open_run
-from liere.terminal.messages import say, table
+from liere.terminal.messages import say
+from liere.terminal.text_table import text_table
 
 
 def main() -> None:
@@ -28,7 +29,7 @@ def main() -> None:
     args = parser.parse_args()
     rows = collect([open_run(folder) for folder in args.runs])
     header = ["encoding", "shift", "noise", "test", "examples", "accuracy", "seeds"]
-    for line in table(header, [as_texts(row) for row in rows]):
+    for line in text_table(header, [as_texts(row) for row in rows]):
         say(line)
     if args.json:
         content = {"command": "python tools/collect_tests.py RUN ... --json FILE", "rows": rows}

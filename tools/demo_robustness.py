@@ -17,17 +17,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from liere.commands.compare import ProgressLine, run_state
-from liere.commands.demo import ENCODINGS, EXAMPLES, HARDWARE, RECIPE, SIZES
-from liere.comparison.plan import Plan, make_plan, parse_encoding, run_plan
+from liere.comparison.demo import ENCODINGS, EXAMPLES, HARDWARE, RECIPE, SIZES
+from liere.comparison.display import run_state
+from liere.comparison.execution import run_plan
+from liere.comparison.plan import Plan, make_plan
 from liere.evaluation.summary import examples_to_target, plain_evaluations
 from liere.files.shipped import experiments_folder
 from liere.files.writing import write_atomically
 from liere.machine import available_cores, machine, versions
 from liere.runs.config_file import read_config
 from liere.runs.encoding_names import encoding_names
+from liere.runs.encoding_text import parse_encoding
 from liere.runs.run import Run, open_run
-from liere.terminal.messages import say, table
+from liere.terminal.messages import say
+from liere.terminal.progress import ProgressLine
+from liere.terminal.text_table import text_table
 
 LEARNS = {
     "rope_mixed": {108: 0.99},
@@ -53,7 +57,7 @@ def main() -> int:
     failures = run_all(plan)
     missing = [run.folder.name for run in plan.runs if not run.is_done()]
     rows = summarize([open_run(run.folder) for run in plan.runs if run.is_done()])
-    for line in table(*as_table(rows)):
+    for line in text_table(*as_table(rows)):
         say(line)
     promised = [row for row in rows if row["promise"]]
     passed, tried = sum(row["passed"] for row in promised), sum(len(row["by_seed"]) for row in promised)

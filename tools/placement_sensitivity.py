@@ -25,7 +25,8 @@ from liere.machine import machine
 from liere.runs.data_of_run import load_data
 from liere.runs.model import build_model, load_model
 from liere.runs.run import open_run
-from liere.terminal.messages import say, table
+from liere.terminal.messages import say
+from liere.terminal.text_table import text_table
 
 OFFSETS = [(4, 0), (0, 4), (8, 8), (14, 0), (0, 14), (14, 14)]
 IMAGES = 32
@@ -45,7 +46,7 @@ def main() -> None:
         + [" ".join(f"{layer[key]:.3f}" if layer[key] is not None else "-" for layer in row["layers"]) for key in KEYS]
         for row in rows
     ]
-    for line in table(header, lines):
+    for line in text_table(header, lines):
         say(line)
     say("one number per layer: of the generators alone, of the attention of patches, of the attention of CLS")
     if args.json:

@@ -16,7 +16,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from liere.commands.compare import ProgressLine, run_state
+from liere.comparison.display import run_state
 from liere.errors import suggest
 from liere.files.shipped import experiments_folder
 from liere.files.writing import write_atomically
@@ -31,6 +31,7 @@ from liere.runs.conditions import Condition
 from liere.runs.config_file import read_config
 from liere.runs.run import Run
 from liere.terminal.messages import say
+from liere.terminal.progress import ProgressLine
 
 KEPT = experiments_folder().parent / "results" / "studies"
 

@@ -1,7 +1,14 @@
 """liere: learned rotational position encodings for transformers over images, video, volumes and points."""
 
 from liere import data
-from liere.encodings import PositionEncoding, RotaryEncoding, TransformerShape, create_encoding, list_encodings
+from liere.encodings import (
+    PositionEncoding,
+    RotaryEncoding,
+    TransformerShape,
+    create_encoding,
+    list_encodings,
+    register_encoding,
+)
 from liere.encodings.liere import LieRE
 from liere.fold import fold_1d
 from liere.integrations.reference import from_reference
@@ -29,4 +36,5 @@ __all__ = [
     "from_reference",
     "grid_positions",
     "list_encodings",
+    "register_encoding",
 ]

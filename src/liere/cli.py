@@ -92,8 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         warn(f"liere: error: out of memory ({error}): use less data, smaller sizes or another machine")
         return 2
-    except KeyboardInterrupt:
-        warn("liere: stopped")
+    except KeyboardInterrupt as stop:
+        warn("; ".join(["liere: stopped", *map(str, stop.args)]))
         return 130
 
 

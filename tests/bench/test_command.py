@@ -10,7 +10,7 @@ import torch
 import liere
 from liere.bench import memory, rotations, scaling, step
 from liere.cli import main, make_parser
-from liere.terminal.messages import show_progress
+from liere.commands.bench import _watcher
 
 TINY = {"size": "vit_tiny", "depth": 1, "image_size": 8, "patch_size": 4, "num_classes": 3}
 
@@ -147,11 +147,8 @@ def test_help_names_every_question(capsys):
     assert all(f"\n  {name} " in printed for name in ("rotations", "step", "memory", "scaling", "loading", "all"))
 
 
-def test_progress_is_rewritten_in_a_terminal_and_one_line_elsewhere(capsys, monkeypatch):
+def test_each_part_is_named_when_it_begins(capsys):
+    watch = _watcher()
     for done in range(3):
-        show_progress("race", done, 2)
-    assert capsys.readouterr().err == "race\n"
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    for done in range(3):
-        show_progress("race", done, 2)
-    assert capsys.readouterr().err == "\r\x1b[Krace: 0 of 2\r\x1b[Krace: 1 of 2\r\x1b[K"
+        watch("race", done, 2)
+    assert capsys.readouterr().err == "race: 0 of 2\n"

@@ -12,22 +12,26 @@ import time
 import pytest
 
 pytest.importorskip("tests.training.requirements")
-from liere.comparison.plan import _ending_with
+from liere.comparison.execution import _ending_with
 
-SCRIPT = """
-import sys, time
+WORK = """
+import time
 from pathlib import Path
-from liere.comparison.local_processes import Job, run_jobs
 
 def work(folder, slot):
     Path(folder, "started").write_text("")
     while not slot.parent.poll():
         time.sleep(0.05)
     Path(folder, "parent is gone").write_text("")
+"""
+SCRIPT = """
+import sys
+from pathlib import Path
+from liere.comparison.local_processes import Job, run_jobs
+from work import {work}
 
-if __name__ == "__main__":
-    job = Job("one", work, (sys.argv[1],), Path(sys.argv[1], "log"))
-    run_jobs([job], slots=1, watch=lambda running: None, ended=lambda job, code: None)
+job = Job("one", {work}, (sys.argv[1],), Path(sys.argv[1], "log"))
+run_jobs([job], slots=1, watch=lambda running: None, ended=lambda job, code: print(code, __file__))
 """
 
 
@@ -39,7 +43,8 @@ def wait_for(path, seconds=60):
 
 
 def test_a_job_notices_that_its_parent_was_killed(tmp_path):
-    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "work.py").write_text(WORK)
+    (tmp_path / "script.py").write_text(SCRIPT.format(work="work"))
     process = subprocess.Popen([sys.executable, str(tmp_path / "script.py"), str(tmp_path)], cwd=tmp_path)
     wait_for(tmp_path / "started")
     assert not (tmp_path / "parent is gone").exists()
@@ -48,9 +53,19 @@ def test_a_job_notices_that_its_parent_was_killed(tmp_path):
     process.wait()
 
 
+def test_a_script_is_not_executed_again_in_the_processes_that_it_starts(tmp_path):
+    """Scripts of researchers start work without looking whether they are the main program."""
+    (tmp_path / "work.py").write_text("def note(folder, slot):\n    print('noted')\n")
+    (tmp_path / "script.py").write_text(SCRIPT.format(work="note"))
+    command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.stdout, done.stderr) == (f"0 {tmp_path / 'script.py'}\n", "")
+    assert (tmp_path / "log").read_text() == "noted\n"
+
+
 def test_an_evaluation_ends_with_its_parent():
     code = (
-        "import multiprocessing, time; from liere.comparison.plan import _ending_with\n"
+        "import multiprocessing, time; from liere.comparison.execution import _ending_with\n"
         "parent, alive = multiprocessing.Pipe(duplex=False)\n"
         "with _ending_with(parent): time.sleep(0.8); print('lives', flush=True); alive.close(); time.sleep(100)\n"
     )

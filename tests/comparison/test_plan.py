@@ -9,7 +9,8 @@ pytest.importorskip("tests.training.requirements")
 import yaml
 
 from liere.cli import main
-from liere.comparison.plan import make_plan, parse_encoding
+from liere.comparison.plan import make_plan
+from liere.runs.encoding_text import parse_encoding
 from liere.runs.run import create_run, open_run
 from tests.training.tiny import CONFIG, quiet, write_config
 

@@ -7,7 +7,7 @@ import copy
 import pytest
 import torch
 
-from liere import PositionEncoding, create_encoding, encodings, grid_positions, list_encodings
+from liere import PositionEncoding, create_encoding, grid_positions
 from tests.models import ENCODINGS, SHAPE, SMALL, small_model
 
 
@@ -84,27 +84,6 @@ def test_none_does_not_see_positions():
 
 def _swap_patches(x: torch.Tensor) -> torch.Tensor:
     return torch.cat([x[..., 4:8], x[..., 0:4], x[..., 8:]], dim=-1)
-
-
-def test_a_new_encoding_is_a_new_file(tmp_path, monkeypatch):
-    (tmp_path / "constant.py").write_text(
-        "from liere.encodings.contract import PositionEncoding\n\n\n"
-        "class Constant(PositionEncoding):\n"
-        '    name = "constant"\n\n'
-        "    @classmethod\n"
-        "    def build(cls, shape, *, amount=1.0):\n"
-        "        encoding = cls()\n"
-        "        encoding.amount = amount\n"
-        "        return encoding\n\n"
-        "    def embed(self, tokens, positions, grid):\n"
-        "        return tokens + self.amount\n"
-    )
-    monkeypatch.setattr(encodings, "__path__", [*encodings.__path__, str(tmp_path)])
-    monkeypatch.setattr(encodings, "_ENCODINGS", encodings._find_encodings())
-    assert "constant" in list_encodings()
-    model = small_model("constant", amount=3.0)
-    assert model.encoding.amount == 3.0
-    assert model(torch.randn(1, 3, 16, 16)).shape == (1, 5)
 
 
 def test_an_encoding_object_is_used_as_it_is():

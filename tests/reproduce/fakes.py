@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liere.comparison.plan import PlannedRun
+from liere.comparison.planned_run import PlannedRun
 from liere.evaluation.predictions import Predictions
 from liere.report.table_cells import Table
 from liere.reproduce.catalog import CATALOGUE

@@ -49,7 +49,7 @@ def in_this_process(monkeypatch):
             ended(job, 0)
         alive.close()
 
-    monkeypatch.setattr("liere.comparison.plan.run_jobs", run_jobs)
+    monkeypatch.setattr("liere.comparison.execution.run_jobs", run_jobs)
 
 
 FIELDS = {

@@ -8,7 +8,6 @@ import pytest
 pytest.importorskip("tests.training.requirements")
 
 from liere.data import SpatialReasoning
-from liere.training import progress
 from liere.training.fit import train
 from tests.training.tiny import make_run, quiet
 
@@ -24,7 +23,7 @@ def lines_of(run, monkeypatch, seconds: float, split: str) -> list[str]:
         return load(self, indices, bits)
 
     monkeypatch.setattr(SpatialReasoning, "load", slow_load)
-    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("liere.terminal.progress.SECONDS_BETWEEN_LINES", 0.0)
     lines: list[str] = []
     train(run, say=lines.append)
     return [line for line in lines if "examples" in line]

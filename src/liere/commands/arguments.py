@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
+import sys
 from typing import Any
 
 from liere.presets import ViTSize, image_and_patch
 
-__all__ = ["add_model_arguments", "dimensions", "model_input", "positive_number", "seed_number", "size_on_axes"]
+__all__ = [
+    "add_model_arguments",
+    "dimensions",
+    "model_input",
+    "positive_number",
+    "seed_number",
+    "size_on_axes",
+    "this_command",
+]
 
 
 def positive_number(text: str) -> int:
@@ -100,3 +110,15 @@ def seed_number(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a seed: write a number like 0")
     return int(text)
+
+
+def this_command(without: str | None = None) -> str:
+    """Return what was typed, for a report; an option that says where it goes may be left out."""
+    kept, texts = [], sys.argv[1:]
+    while texts:
+        text, *texts = texts
+        if text == without:
+            texts = texts[1:]
+        elif without is None or not text.startswith(f"{without}="):
+            kept.append(text)
+    return "liere " + shlex.join(kept)

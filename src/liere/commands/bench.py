@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from liere.commands.arguments import positive_number
 from liere.errors import suggest
-from liere.terminal.messages import say, show_progress, table
+from liere.terminal.messages import say
+from liere.terminal.progress import ProgressLine
+from liere.terminal.text_table import text_table
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -77,7 +79,7 @@ def _answer(question: str, args: argparse.Namespace, load: float | None) -> dict
     from liere.bench.record import Settings, make_record, write_record
 
     modules = {"rotations": rotations, "step": step, "memory": memory, "scaling": scaling, "loading": loading}
-    settings = Settings(quick=args.quick, rounds=args.rounds, watch=show_progress)
+    settings = Settings(quick=args.quick, rounds=args.rounds, watch=_watcher())
     record = make_record(question, modules[question].measure(settings), quick=args.quick, load=load)
     path = write_record(record, args.output)
     draw_record(record, path.with_suffix(".png"))
@@ -88,13 +90,25 @@ def _answer(question: str, args: argparse.Namespace, load: float | None) -> dict
     return record
 
 
+def _watcher() -> Callable[[str, int, int], None]:
+    line = ProgressLine()
+
+    def watch(name: str, done: int, total: int) -> None:
+        if done < total:
+            line.show(f"{name}: {done} of {total}", now=done == 0)
+        else:
+            line.clear()
+
+    return watch
+
+
 def _print(record: dict[str, Any]) -> None:
     from liere.bench.tables import make_tables
 
     quick = " (quick: not to be quoted)" if record["quick"] else ""
     for content in make_tables(record):
         say(content.title + quick)
-        for line in table(content.header, content.rows):
+        for line in text_table(content.header, content.rows):
             say(line)
         for line in content.legend:
             say(line)

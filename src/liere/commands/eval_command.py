@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import replace
 from pathlib import Path
 
 from liere.commands.arguments import positive_number
-from liere.runs.conditions import POLICIES, SCALES, SHUFFLES, Condition
+from liere.runs.conditions import POLICIES, SCALES, SHUFFLES
 from liere.terminal.messages import say, warn
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -68,36 +67,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Evaluate, print and write."""
-    from liere.runs.run import open_run
+    from liere import toolkit
 
-    run = open_run(args.run_folder, {} if args.data_root is None else {"data.root": args.data_root})
-    hardware = run.config.hardware.model_copy(update={"devices": args.devices, "nodes": 1})
-    if args.accelerator is not None:
-        hardware = hardware.model_copy(update={"accelerator": args.accelerator})
-    hardware.check()
-    run = replace(run, config=run.config.model_copy(update={"hardware": hardware}))
-    run.result()  # whether it is finished is told before the long import
-    from liere.evaluation.evaluate import evaluate
-
-    records = evaluate(
-        run,
-        [
-            Condition(size, policy, shuffle, scale, placement)
-            for size in args.sizes or [run.data.side]
-            for policy in args.policies
-            for scale in args.attention_scale
-            for placement in args.placements
-            for shuffle in ("", *args.shuffle)
-        ],
+    scores = toolkit.evaluate(
+        args.run_folder,
+        sizes=args.sizes,
+        policies=args.policies,
+        shuffle=args.shuffle,
+        attention_scales=args.attention_scale,
+        placements=args.placements,
         examples=args.examples,
         batch_size=args.batch_size,
         best=args.best,
+        devices=args.devices,
+        accelerator=args.accelerator,
+        root=args.data_root,
         say=warn if args.json else say,
     )
-    if args.json and records:
-        say(json.dumps(records, indent=1))
-    if len(args.placements) > 1:
-        from liere.evaluation.placements import describe_placements
-
-        for line in describe_placements(run, records):
-            (warn if args.json else say)(line)
+    if args.json and scores.records:
+        say(json.dumps(scores.records, indent=1))

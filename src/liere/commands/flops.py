@@ -9,7 +9,8 @@ from typing import Any
 from liere.commands.arguments import add_model_arguments, dimensions, model_input
 from liere.flops import FlopCount, PaperFigure, count_flops, paper_figure
 from liere.presets import SIZES, resolve_size
-from liere.terminal.messages import say, table
+from liere.terminal.messages import say
+from liere.terminal.text_table import text_table
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -93,7 +94,7 @@ def _print_table(rows: list[dict[str, Any]], batch_size: int) -> None:
         "as the paper counts",
         f"true, batch {batch_size}",
     ]
-    for line in table(header, lines, left=2):
+    for line in text_table(header, lines, left=2):
         say(line)
     say()
     say("G: 1e9 multiply-adds of a forward pass, per image. In brackets: more than absolute positions.")

@@ -12,7 +12,8 @@ from liere.commands.arguments import add_model_arguments, dimensions, model_inpu
 from liere.files.reading import reason
 from liere.files.writing import prepare_folder, write_atomically
 from liere.presets import SIZES
-from liere.terminal.messages import say, table
+from liere.terminal.messages import say
+from liere.terminal.text_table import text_table
 
 if TYPE_CHECKING:
     from liere.inspection.measures import Inspection
@@ -120,7 +121,7 @@ def _print(numbers: Inspection) -> None:
         ]
         for index, layer in enumerate(numbers.layers)
     ]
-    for line in table(header, rows):
+    for line in text_table(header, rows):
         say(line)
     say()
     if numbers.rotated_dims:

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import shlex
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from liere.commands.arguments import positive_number, seed_number
-from liere.commands.compare import ProgressLine, run_state
+from liere.commands.arguments import positive_number, seed_number, this_command
 from liere.commands.fields import add_fields, given_fields
-from liere.terminal.messages import say, table, warn
-
-if TYPE_CHECKING:
-    from liere.reproduce.catalog import Entry
-    from liere.reproduce.experiment import Experiment
-    from liere.reproduce.reproduction import Reproduction
-    from liere.runs.run import Run
+from liere.commands.results import show_result
+from liere.terminal.messages import say, warn
+from liere.terminal.text_table import text_table
 
 __all__ = ["HELP", "add_arguments", "run"]
 
 HELP = "make a table or figure of the paper, with the paper's numbers beside ours"
 SCALES = ("small", "paper")
-A_WEEK = 1e17  # operations: on a few cores
-GPU_SPEED = 1e14  # operations per second, for the cost in days of a GPU
-NOT_COUNTED = "starting processes, loading data and testing come on top"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,43 +67,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """List, or reproduce."""
     fields = given_fields(args)
-    for name in ("model.encoding", "training.seed", "model.options"):
-        if name in fields:
-            raise ValueError(f"--{name} is what the experiments vary: use --encodings and --seeds instead")
-    from liere.reproduce.catalog import find_entry
-
     if args.name == "list":
         _list(args.data)
     elif args.name == "all":
         _reproduce_all(args, fields)
     else:
-        _reproduce(find_entry(args.name), args, fields)
-
-
-def _reproduce_all(args: argparse.Namespace, fields: dict[str, str]) -> None:
-    """Make one after the other; what cannot be made does not stop the others.
-
-    Raises:
-        RuntimeError: If some could not be made.
-    """
-    from liere.reproduce.catalog import CATALOGUE
-
-    failed = []
-    for name, entry in CATALOGUE.items():
-        try:
-            _reproduce(entry, args, fields)
-        except (OSError, RuntimeError, ValueError) as error:
-            warn(f"{name}: {error}")
-            failed.append(name)
-    if failed:
-        raise RuntimeError(f"{len(failed)} of {len(CATALOGUE)} could not be made: {', '.join(failed)}")
+        _reproduce(args.name, args, fields)
 
 
 def _list(data: Path | None) -> None:
-    from liere.reproduce.catalog import CATALOGUE
+    from liere.reproduce.listing import NOT_COUNTED, list_costs
 
-    rows = [[entry.name, entry.paper, *(_cost(entry, scale, data) for scale in SCALES)] for entry in CATALOGUE.values()]
-    for line in table(["name", "in the paper", "small scale", "paper scale"], rows, left=4):
+    for line in text_table(["name", "in the paper", "small scale", "paper scale"], list_costs(data), left=4):
         say(line)
     say()
     say(
@@ -125,192 +90,58 @@ def _list(data: Path | None) -> None:
     say("Tables share runs of the same recipe. Make one with: liere reproduce NAME --scale small")
 
 
-def _cost(entry: Entry, scale: str, data: Path | None) -> str:
-    """Say what a table costs: nothing but seconds where its runs are kept, or else their training."""
-    from liere.reproduce.reproduction import committed_runs, prepare
-    from liere.runs.cost import duration, estimate_seconds, scaled
+def _reproduce_all(args: argparse.Namespace, fields: dict[str, str]) -> None:
+    """Make one after the other; what cannot be made does not stop the others.
 
-    if not entry.experiment:
-        return "no runs"
-    kept = committed_runs(scale)
-    reproduction = prepare(entry, scale, {}, places=[Path(), *([kept] if kept else [])], data=data)
-    missing, runs = reproduction.missing(), reproduction.runs()
-    if not missing:
-        results = [run.result() for run in reproduction.results().unique_runs()]
-        core_seconds = sum(result["seconds"] * result["machine"].get("threads", 1) for result in results)
-        return f"{len(runs)} runs, kept (training: {duration(core_seconds)} of a core)"
-    count = f"{len(runs)} runs to train" if len(missing) == len(runs) else f"{len(runs)} runs, {len(missing)} to train"
-    try:
-        operations = sum(run.operations for run in missing)
-    except (OSError, ValueError):  # of arrays that are not there, or other ones
-        files = {str(run.config.data.path) for run in missing if run.config.data.facts_need_files}
-        return f"{count}; cost unknown without {', '.join(sorted(files))}"
-    seconds = estimate_seconds(operations) if scale == "small" else operations / GPU_SPEED
-    return f"{count}: {scaled(operations)}, {duration(seconds)}"
+    Raises:
+        RunsFailedError: If some could not be made.
+    """
+    from liere.comparison.failures import RunsFailedError
+    from liere.reproduce.catalog import CATALOGUE
+
+    failed = []
+    for name in CATALOGUE:
+        try:
+            _reproduce(name, args, fields)
+        except (OSError, RuntimeError, ValueError) as error:
+            warn(f"{name}: {error}")
+            failed.append(name)
+    if failed:
+        raise RunsFailedError(f"{len(failed)} of {len(CATALOGUE)} could not be made", [", ".join(failed)])
 
 
-def _reproduce(entry: Entry, args: argparse.Namespace, fields: dict[str, str]) -> None:
-    from liere.files.writing import prepare_folder
-    from liere.reproduce.reproduction import committed_runs, prepare
+def _reproduce(name: str, args: argparse.Namespace, fields: dict[str, str]) -> None:
+    from liere import toolkit
 
-    folder = args.out or Path("liere-reproduce") / (f"{args.scale}-smoke" if args.smoke else args.scale)
-    reproduction, failures = None, list[str]()
-    if entry.experiment:
-        committed = None if args.own or args.smoke else committed_runs(args.scale)
-        places = [folder / "runs", *([committed] if committed else [])]
-        reproduction = prepare(
-            entry,
-            args.scale,
-            fields,
-            places=places,
-            only=args.only,
-            seeds=args.seeds,
-            encodings=args.encodings,
-            data=args.data,
-            smoke=args.smoke,
-        )
-        if args.configs is not None:
-            _write_configs(reproduction, args.configs)
-            return
-        if args.dry_run:
-            _say_missing(reproduction)
-            reproduction.check()
-            return
-        failures = _run_missing(reproduction, args.jobs)
-    elif args.dry_run or args.configs is not None:
-        say(f"{entry.name}: needs no runs")
+    options: dict[str, Any] = {
+        "scale": args.scale,
+        "only": args.only,
+        "seeds": args.seeds,
+        "encodings": args.encodings,
+        "overrides": fields,
+        "data": args.data,
+        "out": args.out,
+        "own": args.own,
+        "smoke": args.smoke,
+    }
+    if args.configs is not None or args.dry_run:
+        _plan(name, args, options)
         return
-    prepare_folder(folder, "--out")
-    if not failures or (reproduction and reproduction.results().runs):
-        _show(entry, reproduction, folder, args)
-    if failures:
-        number = "1 run" if len(failures) == 1 else f"{len(failures)} runs"
-        raise RuntimeError(f"{number} failed, so the table is not complete: {'; '.join(failures)}")
+    command = this_command(without="--export")
+    show_result(lambda: toolkit.reproduce(name, **options, jobs=args.jobs, export=args.export, command=command))
 
 
-def _run_missing(reproduction: Reproduction, jobs: int | None) -> list[str]:
-    """Make what is missing, tell how it goes, and return what failed, a line each."""
-    from liere.evaluation.summary import plain_evaluations
-    from liere.report.drawing import require_matplotlib
+def _plan(name: str, args: argparse.Namespace, options: dict[str, Any]) -> None:
+    """Write configurations, or say what is missing."""
+    from liere.reproduce.listing import describe_missing
+    from liere.reproduce.request import make_request, prepare_request, write_configs
 
-    require_matplotlib()
-    reproduction.check()
-    missing = _say_missing(reproduction)
-    if not missing:
-        return []
-    line, done, failures = ProgressLine(), list[str](), list[str]()
-
-    def note_end(run: Run) -> None:
-        line.clear()
-        done.append(run.folder.name)
-        found = {record["size"]: record["accuracy"]["value"] for record in plain_evaluations(run)}
-        right = f", {100 * found[run.config.data.side]:.1f} % right" if run.config.data.side in found else ""
-        say(f"{len(done)} of {missing}: {run.folder.name}{right}, {run.result()['seconds']:.0f} s")
-
-    def note_failure(text: str) -> None:
-        line.clear()
-        warn(text)
-        failures.append(text)
-
-    def watch(running: list[Run]) -> None:
-        line.show(f"{len(done)} of {missing} done; " + "; ".join(map(run_state, running)))
-
-    try:
-        reproduction.run(slots=jobs, watch=watch, ended=note_end, failed=note_failure)
-    except KeyboardInterrupt:
-        line.clear()
-        say("stopped; what is finished is kept: run the same command again to resume")
-        sys.exit(130)
-    line.clear()
-    return failures
-
-
-def _say_missing(reproduction: Reproduction) -> int:
-    from liere.runs.cost import duration, estimate_seconds, scaled
-
-    missing, total = reproduction.missing(), len(reproduction.runs())
-    say(f"{reproduction.entry.name}: {total - len(missing)} of {total} runs are finished")
-    untrained = [run for run in missing if not run.is_trained()]
-    if len(untrained) < len(missing):
-        say(f"{reproduction.entry.name}: {len(missing) - len(untrained)} are trained, and have to be tested")
-    if untrained and all(not run.config.data.facts_need_files or run.config.data.path.exists() for run in untrained):
-        operations = sum(run.operations for run in untrained)
-        hint = f"at least about {duration(estimate_seconds(operations))} on the cores of this machine"
-        if operations > A_WEEK:
-            hint = f"at least about {duration(operations / GPU_SPEED)} on a GPU with 100 T operations per second"
-        work = f"{scaled(operations)} operations, {hint} for this arithmetic alone; {NOT_COUNTED}"
-        say(f"{reproduction.entry.name}: {len(untrained)} to train, {work}")
-    return len(missing)
-
-
-def _write_configs(reproduction: Reproduction, folder: Path) -> None:
-    from liere.files.writing import prepare_folder, write_atomically
-
-    prepare_folder(folder, "--configs")
-    runs = reproduction.runs()
-    for planned in runs:
-        write_atomically(folder / f"{planned.folder.name}.yaml", planned.config.to_yaml())
-    say(f"wrote {len(runs)} configurations to {folder}: train one with liere train --config FILE")
-
-
-def _notes(experiment: Experiment) -> list[str]:
-    """Return what to know of an experiment: its own note, and which data stand for the paper's."""
-    return [
-        *([experiment.note] if experiment.note else []),
-        *(
-            f"{data} stands for the paper's {column.stands_for}: compare the order, not the height."
-            for data, column in experiment.data.items()
-            if column.stands_for
-        ),
-    ]
-
-
-def _command() -> str:
-    """Return what was typed, without the copy that was asked for."""
-    kept, words = [], sys.argv[1:]
-    while words:
-        word, *words = words
-        if word == "--export":
-            words = words[1:]
-        elif not word.startswith("--export="):
-            kept.append(word)
-    return "liere " + shlex.join(kept)
-
-
-def _title(entry: Entry) -> str:
-    title = entry.paper.partition(": ")[2]
-    return title[0].upper() + title[1:]
-
-
-def _show(entry: Entry, reproduction: Reproduction | None, folder: Path, args: argparse.Namespace) -> None:
-    """Print the table and the verdicts, and write the files."""
-    from liere.reproduce.export import export_run
-    from liere.reproduce.outcome_page import write_outcome
-
-    results = reproduction.results() if reproduction else None
-    outcome = entry.build(results) if results else entry.build()
-    title = reproduction.experiment.title if reproduction and entry.name == entry.experiment else _title(entry)
-    if reproduction:
-        outcome.notes[:0] = _notes(reproduction.experiment)
-    if results:
-        outcome.notes.extend(results.left_out_notes())
-    scale = f"{args.scale} scale" if reproduction else "any scale"
-    scale += ", a rehearsal with tiny models" if args.smoke else ""
-    for one in outcome.tables:
-        say()
-        say(one.title)
-        for line in table(one.header, one.texts, left=one.heads):
-            say(line)
-    say()
-    if args.smoke:
-        say("A rehearsal with tiny models and a few examples: the numbers mean nothing.")
-    for note in outcome.notes:
-        say(note)
-    for claim in outcome.claims:
-        say(str(claim))
-    for target in (folder, *([args.export] if args.export else [])):
-        page = write_outcome(entry, outcome, results, target, title=title, scale=scale, command=_command())
-        if results and target == args.export:
-            for one_run in results.all_runs():
-                export_run(one_run, target / "runs")
-        say(f"report: {page}")
+    reproduction = prepare_request(make_request(name, **options))
+    if reproduction is None:
+        say(f"{name}: needs no runs")
+    elif args.configs is not None:
+        number = write_configs(reproduction, args.configs)
+        say(f"wrote {number} configurations to {args.configs}: train one with liere train --config FILE")
+    else:
+        say("\n".join(describe_missing(reproduction)))
+        reproduction.check()

@@ -7,7 +7,8 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -38,7 +39,7 @@ class Job:
 
     Attributes:
         name: What to call it.
-        work: A function of a module.
+        work: A function of a module that other processes can import.
         arguments: What it is called with; it gets its `Slot` as well, as the last one.
         log: File for what it prints; added to.
     """
@@ -76,7 +77,8 @@ def run_jobs(
             while waiting and free:
                 slot, job = free.pop(0), waiting.pop(0)
                 process = context.Process(target=_work, args=(job, Slot(slot, parent)), name=job.name)
-                process.start()
+                with _without_main():
+                    process.start()
                 running[slot] = (job, process)
             watch([job for job, _ in running.values()])
             time.sleep(POLL)
@@ -92,6 +94,19 @@ def run_jobs(
         for _, process in running.values():
             process.join()
         alive.close()
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Keep a new process from executing the caller's script, which may start this very work, as its `__main__`."""
+    main: Any = sys.modules["__main__"]
+    before = {name: getattr(main, name, None) for name in ("__file__", "__spec__")}
+    main.__file__ = main.__spec__ = None
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(main, name, value)
 
 
 def _work(job: Job, slot: Slot) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from liere.comparison.plan import parse_encoding
 from liere.errors import suggest
 from liere.reproduce.experiment import Experiment
 from liere.reproduce.outcome import Outcome
@@ -24,6 +23,7 @@ from liere.reproduce.tables.shuffling import build_shuffling
 from liere.reproduce.tables.significance import build_significance
 from liere.reproduce.tables.size import build_size
 from liere.reproduce.tables.spatial import build_spatial
+from liere.runs.encoding_text import parse_encoding
 
 __all__ = ["CATALOGUE", "Entry", "find_entry"]
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
-from liere.comparison.plan import parse_encoding
 from liere.report.chart_axes import count_axis, style_axes
 from liere.report.chart_points import MARKERS, plot_points, plot_rows
 from liere.report.drawing import CELL, Drawing, figure_png, sheet
@@ -15,6 +14,7 @@ from liere.report.inline_svg import inline_svg
 from liere.report.line_labels import add_legend, label_ends
 from liere.reproduce.measured import Measured
 from liere.reproduce.row_labels import label
+from liere.runs.encoding_text import parse_encoding
 
 __all__ = ["draw_columns", "draw_curves"]
 

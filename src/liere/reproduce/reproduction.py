@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from liere.comparison.plan import Plan, PlannedRun, check_recipe, default_slots, run_plan
+from liere.comparison.execution import run_plan
+from liere.comparison.plan import Plan, default_slots
+from liere.comparison.planned_run import PlannedRun, check_recipe
 from liere.files.shipped import shipped_folder
 from liere.machine import available_cores
 from liere.reproduce.catalog import Entry
@@ -83,7 +85,7 @@ class Reproduction:
                     run.config.data.load("train")
                 except FileNotFoundError as error:
                     for label in self._labels(run):
-                        lacking[label] = f"{error} {self.experiment.data[label].to_be_had}".strip()
+                        lacking[label] = f"{error} {self.experiment.data[label].how_to_get}".strip()
         if lacking:
             others = [name for name in self.experiment.data if name not in lacking]
             hint = "; or leave it out: " + " ".join(f"--only {shlex.quote(name)}" for name in others) if others else ""

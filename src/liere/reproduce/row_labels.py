@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from liere.comparison.plan import parse_encoding
 from liere.report.encoding_style import plain_label
+from liere.runs.encoding_text import parse_encoding
 
 __all__ = ["label", "paper_row"]
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 import yaml
 
-from liere.comparison.plan import PlannedRun, file_name, parse_encoding
+from liere.comparison.planned_run import PlannedRun
 from liere.data.config import find_section
 from liere.encodings import TransformerShape, create_encoding
 from liere.files.shipped import experiments_folder
@@ -18,6 +18,7 @@ from liere.presets import ViTSize, resolve_size
 from liere.reproduce.experiment import Experiment
 from liere.runs.config import RunConfig
 from liere.runs.config_file import parse_config, read_config
+from liere.runs.encoding_text import file_name, parse_encoding
 
 __all__ = ["Key", "Wanted", "plan_runs", "unique_runs"]
 

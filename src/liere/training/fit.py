@@ -41,6 +41,7 @@ def train(
     request: StopRequest | None = None,
     patience: float = 0,
     logger: Any | None = None,
+    progress: bool = True,
 ) -> dict[str, Any]:
     """Train a run to its end, from its newest whole checkpoint or from the beginning, and return its result.
 
@@ -52,6 +53,7 @@ def train(
         request: When to stop earlier.
         patience: Seconds to wait for another process that is training it.
         logger: A Lightning logger to use instead of the configuration's.
+        progress: Whether to show how far it is.
 
     Raises:
         StoppedError: If it was stopped earlier, by Ctrl-C or SIGTERM say. It is saved and can be resumed.
@@ -77,7 +79,7 @@ def train(
             remember_data(run)
             logger = make_logger(run.config.logger, run.folder) if logger is None else logger
         model, checkpoint = _newest_model(run, say)
-        return _fit(run, model, checkpoint, request, say, logger if is_first else None)
+        return _fit(run, model, checkpoint, request, say, logger if is_first else None, progress)
 
 
 def _newest_model(run: Run, say: Callable[[str], None]) -> tuple[VisionTransformer, Checkpoint | None]:
@@ -130,6 +132,7 @@ def _fit(
     request: StopRequest,
     say: Callable[[str], None],
     logger: Any | None,
+    progress: bool,
 ) -> dict[str, Any]:
     config, training = run.config, run.config.training
     step, seconds = (checkpoint.step, checkpoint.seconds) if checkpoint else (0, 0.0)
@@ -146,7 +149,7 @@ def _fit(
             callbacks=[
                 journal,
                 Saver(run, journal, checkpoint, request, clock),
-                Progress(journal, run.folder.name, say),
+                Progress(journal, run.folder.name, say, is_shown=progress),
             ],
             max_steps=training.steps - step,
             max_epochs=-1,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from liere.comparison.plan import parse_encoding
 from liere.report.drawing import Drawing
 from liere.report.table_cells import Cell, Column, Table
 from liere.reproduce.claims import is_best
@@ -15,6 +14,7 @@ from liere.reproduce.paper_numbers import BLOCK
 from liere.reproduce.results import Results
 from liere.reproduce.tables.paper_layout import interval_note
 from liere.reproduce.wanted_runs import Key
+from liere.runs.encoding_text import parse_encoding
 
 __all__ = ["build_block"]
 

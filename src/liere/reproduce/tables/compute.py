@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from liere.comparison.plan import parse_encoding
 from liere.evaluation.compute_saving import ComputeSaving, Curve, compute_savings, mean_curve
 from liere.evaluation.seeds import compare_seeds
 from liere.report.table_cells import NOTHING, Cell, Column, Table
@@ -16,6 +15,7 @@ from liere.reproduce.results import Results
 from liere.reproduce.row_labels import label, paper_row
 from liere.reproduce.wanted_runs import Key
 from liere.runs.cost import forward_operations, scaled
+from liere.runs.encoding_text import parse_encoding
 
 __all__ = ["build_compute"]
 

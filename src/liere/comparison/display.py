@@ -1,0 +1,72 @@
+"""What is shown while runs are trained and tested: a table that grows, and how far the others are."""
+
+from __future__ import annotations
+
+from liere.comparison.plan import Plan
+from liere.evaluation.summary import encoding_names, examples_to_target, plain_evaluations
+from liere.runs.run import Run
+from liere.terminal.messages import say, warn
+from liere.terminal.progress import ProgressLine
+from liere.terminal.text_table import text_table
+
+__all__ = ["ComparisonDisplay", "run_state"]
+
+
+class ComparisonDisplay:
+    """A table that grows as runs end, and a line below it that tells how far the others are.
+
+    Args:
+        plan: The comparison.
+        is_shown: Whether anything is shown.
+    """
+
+    def __init__(self, plan: Plan, *, is_shown: bool = True) -> None:
+        names = encoding_names([planned.config for planned in plan.runs])
+        self.names = {planned.folder: name for planned, name in zip(plan.runs, names, strict=True)}
+        self.plan, self.ended, self.is_shown = plan, 0, is_shown
+        self.header = ["encoding", "seed", *(f"{size} px" for size in plan.sizes), "examples to 95 %", "seconds"]
+        self.widths = [max(len(name), 11) for name in self.header]
+        self.line = ProgressLine(is_shown=is_shown)
+
+    def add(self, run: Run) -> None:
+        """Show a run that ended."""
+        self.clear()
+        accuracies = {record["size"]: record["accuracy"]["value"] for record in plain_evaluations(run)}
+        reached = examples_to_target(run)
+        row = [
+            self.names[run.folder],
+            str(run.config.training.seed),
+            *(f"{100 * accuracies[size]:.1f} %" for size in self.plan.sizes),
+            "not reached" if reached is None else f"{reached:,}",
+            f"{run.result()['seconds']:.0f}",
+        ]
+        padding = [" " * width for width in self.widths]
+        lines = text_table(self.header, [padding, row], left=1)
+        if self.is_shown:
+            for line in [*lines[:2], lines[3]] if self.ended == 0 else lines[3:]:
+                say(line)
+        self.ended += 1
+
+    def fail(self, line: str) -> None:
+        """Show why a run failed."""
+        self.clear()
+        if self.is_shown:
+            warn(line)
+
+    def show(self, running: list[Run]) -> None:
+        """Show how far the runs are that are being trained or tested."""
+        self.line.show(f"{self.ended} of {len(self.plan.runs)} done; " + "; ".join(map(run_state, running)))
+
+    def clear(self) -> None:
+        """Take the last line away."""
+        self.line.clear()
+
+
+def run_state(run: Run) -> str:
+    """Say how far a run is."""
+    rows = run.metric_rows()
+    total = run.config.training.steps
+    step = int(rows[-1]["step"]) if rows else 0
+    validations = [row["val_accuracy"] for row in rows if row["val_accuracy"]]
+    accuracy = f", {100 * float(validations[-1]):.0f} % right" if validations else ""
+    return f"{run.folder.name}: " + ("testing" if step >= total else f"{100 * step // total} % trained{accuracy}")

@@ -1,0 +1,130 @@
+"""Training and evaluating the runs of a plan, several at a time, each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import torch
+
+from liere.comparison.local_processes import Job, Slot, run_jobs
+from liere.comparison.plan import Plan
+from liere.comparison.planned_run import PlannedRun
+from liere.comparison.sent_encoding import SentEncoding, send_encoding
+from liere.files.reading import open_regular
+from liere.runs.run import Run, create_run, open_run
+
+__all__ = ["run_plan"]
+
+LOG_BYTES = 65_536  # of the end of a log, to find its last line
+LOCK_PATIENCE = 30.0  # seconds: the processes of a comparison that was killed need a step to notice
+
+
+def run_plan(
+    plan: Plan,
+    *,
+    watch: Callable[[list[Run]], None],
+    ended: Callable[[Run], None],
+    failed: Callable[[str], None],
+) -> None:
+    """Train and evaluate what is missing.
+
+    Args:
+        plan: The comparison.
+        watch: Told twice a second which runs are at work.
+        ended: Told of each run that is done, those that were done before first.
+        failed: Told of each run that failed, in a line.
+    """
+    missing: dict[str, PlannedRun] = {}
+    for planned in plan.runs:
+        if planned.is_done():
+            ended(open_run(planned.folder))
+        else:
+            missing[planned.folder.name] = planned
+    # The longest first: a long one alone at the end would leave others idle.
+    order = sorted(missing.values(), key=lambda planned: -planned.operations)
+    jobs = [
+        Job(
+            planned.folder.name,
+            _train_and_evaluate,
+            (planned, send_encoding(planned.config.model.encoding)),
+            planned.log_file,
+        )
+        for planned in order
+    ]
+
+    def note_end(job: Job, code: int) -> None:
+        if code:
+            failed(f"{job.name} failed with exit code {code} ({_last_line(job.log)}): see {job.log}")
+        else:
+            ended(open_run(missing[job.name].folder))
+
+    def note_progress(running: list[Job]) -> None:
+        folders = [missing[job.name].folder for job in running]
+        watch([open_run(folder) for folder in folders if (folder / "config.yaml").exists()])
+
+    run_jobs(jobs, slots=plan.slots, watch=note_progress, ended=note_end)
+
+
+def _train_and_evaluate(planned: PlannedRun, encoding: SentEncoding | None, slot: Slot) -> None:
+    """Do what is missing of a run; in a process of its own."""
+    if encoding is not None:
+        encoding.receive()
+    if torch.cuda.device_count() > 1:
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        devices = visible.split(",") if visible else [str(device) for device in range(torch.cuda.device_count())]
+        os.environ["CUDA_VISIBLE_DEVICES"] = devices[slot.number % len(devices)]
+    from liere.evaluation.evaluate import evaluate
+    from liere.training.fit import train
+    from liere.training.stopping import StoppedError, StopRequest
+
+    def say(line: str) -> None:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+
+    exists = (planned.folder / "config.yaml").exists()
+    # A run that is resumed has the hardware and the place of the data that are asked for now.
+    root = getattr(planned.config.data, "root", None)
+    there = Run(planned.folder, planned.config, None if root is None else Path(root))
+    run = there if exists else create_run(planned.folder, planned.config)
+    try:
+        train(run, say=say, request=StopRequest(parent=slot.parent), patience=LOCK_PATIENCE)
+    except StoppedError as stop:
+        say(f"stopped {stop}")
+        sys.exit(130)
+    if untested := planned.untested(run):
+        with _ending_with(slot.parent):
+            evaluate(run, untested, examples=planned.examples, say=say)
+
+
+@contextmanager
+def _ending_with(parent: Connection) -> Iterator[None]:
+    """End this process at once where its parent ends: training stops by itself, an evaluation has nothing to save."""
+    is_over = threading.Event()
+
+    def watch() -> None:
+        while not is_over.wait(0.5):
+            if parent.poll():  # the writing end is gone
+                os._exit(1)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        watcher.join()
+
+
+def _last_line(log: Path) -> str:
+    if not log.exists():
+        return "it said nothing"
+    with open_regular(log) as file:
+        file.seek(max(0, log.stat().st_size - LOG_BYTES))
+        lines = file.read(LOG_BYTES).decode("utf-8", errors="replace").splitlines()
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")

@@ -1,0 +1,88 @@
+"""What came out of a comparison: rows for a notebook, a table for a terminal, and the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from liere.evaluation.data_frames import as_frame
+from liere.files.writing import prepare_folder
+from liere.report.headline import headline
+from liere.report.report_files import write_report
+from liere.report.result_table import result_table
+from liere.report.task_pictures import make_pictures
+from liere.runs.run import Run
+from liere.terminal.text_table import text_table
+
+__all__ = ["ComparisonResult"]
+
+SPREAD = {"mean": "mean", "worst": "least", "best": "most", "low": "low", "high": "high"}
+
+
+@dataclass(frozen=True, repr=False)
+class ComparisonResult:
+    """What runs found together.
+
+    Attributes:
+        runs: The runs, finished and tested.
+        summary: Everything that was found, as `report.json` holds it.
+        pages: The page of the report, once it is written.
+    """
+
+    runs: tuple[Run, ...]
+    summary: dict[str, Any]
+    pages: tuple[Path, ...] = ()
+
+    @property
+    def page(self) -> Path | None:
+        """The page of the report; None where it was not written."""
+        return next(iter(self.pages), None)
+
+    def table(self, *, pandas: bool | None = None) -> Any:
+        """Return one row per encoding and image size.
+
+        A row has `encoding`, `size` (px), `mean`, `worst` and `best` accuracy of the seeds, `low` and `high` (the ends
+        of the 95 % confidence interval of the mean over seeds; None with one seed), `seeds` (a list), `examples` (of
+        the test), `parameters`, `encoding_parameters`, `trained_examples` and `seconds` (of training, per seed).
+
+        Args:
+            pandas: True for a `DataFrame`, False for a list of dicts; None for a `DataFrame` where pandas is installed.
+
+        Raises:
+            ImportError: If pandas is asked for and not installed.
+        """
+        rows = [
+            {"encoding": row["encoding"], "size": found["size"]}
+            | {name: found["over_seeds"][key] for name, key in SPREAD.items()}
+            | {"seeds": row["seeds"], "examples": found["examples"]}
+            | {name: row[name] for name in ("parameters", "encoding_parameters")}
+            | {"trained_examples": row["examples"], "seconds": row["seconds"]}
+            for row in self.summary["encodings"]
+            for found in row["evaluations"]
+        ]
+        return as_frame(rows, pandas)
+
+    def report(self, file: str | Path) -> Path:
+        """Write the report as a page, with Markdown, JSON and pictures beside it, and return the page.
+
+        Args:
+            file: The page, like `"b.html"`.
+
+        Raises:
+            ValueError: If it is not the name of a page.
+            OSError: If it cannot be written.
+        """
+        file = Path(file)
+        if file.suffix != ".html" or file.name.startswith("."):
+            raise ValueError(f"file {str(file)!r} must end with .html: Markdown and JSON are written beside it")
+        prepare_folder(file.parent, "the folder of the report")
+        sizes = [self.summary["train_size"], max(self.summary["sizes"])]
+        return write_report(self.summary, make_pictures(self.runs, sizes), file.parent, file.stem)
+
+    def __repr__(self) -> str:
+        """Show the table of the report, and what follows from it."""
+        content = result_table(self.summary)
+        return "\n".join(
+            [*text_table(content.header, content.texts), *content.notes, "", headline(self.summary)],
+        )

@@ -1,0 +1,29 @@
+"""Rows for a notebook: plain dicts, or a `DataFrame` where pandas is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+__all__ = ["as_frame"]
+
+
+def as_frame(rows: list[dict[str, Any]], pandas: bool | None = None) -> Any:
+    """Return rows as they are, or as a `DataFrame`.
+
+    Args:
+        rows: Dicts with the same keys.
+        pandas: True for a `DataFrame`, False for the rows; None for a `DataFrame` where pandas is installed.
+
+    Raises:
+        ImportError: If pandas is asked for and not installed.
+
+    Example:
+        >>> as_frame([{"size": 108, "mean": 0.5}], pandas=False)
+        [{'size': 108, 'mean': 0.5}]
+    """
+    if pandas is False or (pandas is None and importlib.util.find_spec("pandas") is None):
+        return rows
+    from pandas import DataFrame
+
+    return DataFrame(rows)

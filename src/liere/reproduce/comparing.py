@@ -1,0 +1,85 @@
+"""A comparison from its plan to its report, with the paper's numbers beside those of runs on its own task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from liere.comparison.display import ComparisonDisplay
+from liere.comparison.execution import run_plan
+from liere.comparison.failures import KEPT, RunsFailedError
+from liere.comparison.plan import Plan
+from liere.comparison.result import ComparisonResult
+from liere.evaluation.summary import summarize
+from liere.files.writing import prepare_folder
+from liere.report.drawing import require_matplotlib
+from liere.reproduce.printed_beside import add_printed_numbers
+from liere.runs.run import Run, open_run
+
+__all__ = ["check_report_name", "report_runs", "run_comparison"]
+
+LONGEST_NAME = 200  # bytes; files have endings besides
+
+
+def run_comparison(plan: Plan, *, command: str, progress: bool = True) -> ComparisonResult:
+    """Run what is missing of a comparison, show how far it is, and write the report of what is done.
+
+    Args:
+        plan: The comparison.
+        command: What made it, for the report.
+        progress: Whether anything is shown.
+
+    Raises:
+        RunsFailedError: If some runs failed; what the others found is reported, and is its `result`.
+        ImportError: Where matplotlib is not installed.
+        OSError: If files cannot be written.
+        KeyboardInterrupt: If it was interrupted; what is finished is kept.
+    """
+    require_matplotlib()
+    prepare_folder(plan.folder, "--out")
+    display = ComparisonDisplay(plan, is_shown=progress)
+    failures: list[str] = []
+
+    def note_failure(line: str) -> None:
+        display.fail(line)
+        failures.append(line)
+
+    try:
+        run_plan(plan, watch=display.show, ended=display.add, failed=note_failure)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(KEPT) from None
+    finally:
+        display.clear()
+    done = [open_run(run.folder) for run in plan.runs if run.is_done()]
+    result = report_runs(done, plan.folder, command=command) if done else None
+    if failures or result is None:
+        raise RunsFailedError(f"{len(failures)} of {len(plan.runs)} runs failed", failures, result)
+    return result
+
+
+def report_runs(runs: Sequence[Run], folder: Path, *, command: str, name: str = "report") -> ComparisonResult:
+    """Write the report of finished, evaluated runs to a folder, and return what they found together.
+
+    Args:
+        runs: The runs.
+        folder: Where to write.
+        command: What made it, for the report.
+        name: What to call the files.
+
+    Raises:
+        OSError: If files cannot be written.
+        ValueError: If a run is not finished or not evaluated, or they cannot be compared.
+    """
+    summary = summarize(runs, command=command, root=folder)
+    add_printed_numbers(summary, [run.config for run in runs])
+    prepare_folder(folder, "--out")
+    result = ComparisonResult(tuple(runs), summary)
+    return replace(result, pages=(result.report(folder / f"{name}.html"),))
+
+
+def check_report_name(name: str) -> None:
+    """Raise `ValueError` unless a name is one that files can have: it decides where they are written."""
+    is_plain = name.isprintable() and len(name.encode()) <= LONGEST_NAME
+    if not name or not is_plain or Path(name).name != name or name.startswith("."):
+        raise ValueError(f"--name {name!r} must be a plain file name, such as report: use --out for the folder")

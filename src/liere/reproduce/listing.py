@@ -1,0 +1,64 @@
+"""What the tables and figures of the paper cost, before any of them is made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from liere.reproduce import reproduction as reproductions
+from liere.reproduce.catalog import CATALOGUE, Entry
+from liere.reproduce.reproduction import Reproduction, prepare
+from liere.reproduce.request import SCALES
+from liere.runs.cost import duration, estimate_seconds, scaled
+
+__all__ = ["NOT_COUNTED", "describe_missing", "list_costs"]
+
+A_WEEK = 1e17  # operations: on a few cores
+GPU_SPEED = 1e14  # operations per second, for the cost in days of a GPU
+NOT_COUNTED = "starting processes, loading data and testing come on top"
+
+
+def list_costs(data: Path | None = None) -> list[list[str]]:
+    """Return one row per table or figure: its name, what it is in the paper, and what it costs at each scale.
+
+    Args:
+        data: Folder of the data sets, instead of ./data; they need not be there.
+    """
+    return [[entry.name, entry.paper, *(_cost(entry, scale, data) for scale in SCALES)] for entry in CATALOGUE.values()]
+
+
+def _cost(entry: Entry, scale: str, data: Path | None) -> str:
+    """Say what a table costs: nothing but seconds where its runs are kept, or else their training."""
+    if not entry.experiment:
+        return "no runs"
+    kept = reproductions.committed_runs(scale)
+    reproduction = prepare(entry, scale, {}, places=[Path(), *([kept] if kept else [])], data=data)
+    missing, runs = reproduction.missing(), reproduction.runs()
+    if not missing:
+        results = [run.result() for run in reproduction.results().unique_runs()]
+        core_seconds = sum(result["seconds"] * result["machine"].get("threads", 1) for result in results)
+        return f"{len(runs)} runs, kept (training: {duration(core_seconds)} of a core)"
+    count = f"{len(runs)} runs to train" if len(missing) == len(runs) else f"{len(runs)} runs, {len(missing)} to train"
+    try:
+        operations = sum(run.operations for run in missing)
+    except (OSError, ValueError):  # of arrays that are not there, or other ones
+        files = {str(run.config.data.path) for run in missing if run.config.data.facts_need_files}
+        return f"{count}; cost unknown without {', '.join(sorted(files))}"
+    seconds = estimate_seconds(operations) if scale == "small" else operations / GPU_SPEED
+    return f"{count}: {scaled(operations)}, {duration(seconds)}"
+
+
+def describe_missing(reproduction: Reproduction) -> list[str]:
+    """Return lines about the runs of a table: how many are finished, and what the others cost."""
+    name, missing, total = reproduction.entry.name, reproduction.missing(), len(reproduction.runs())
+    lines = [f"{name}: {total - len(missing)} of {total} runs are finished"]
+    untrained = [run for run in missing if not run.is_trained()]
+    if len(untrained) < len(missing):
+        lines.append(f"{name}: {len(missing) - len(untrained)} are trained, and have to be tested")
+    if untrained and all(not run.config.data.facts_need_files or run.config.data.path.exists() for run in untrained):
+        operations = sum(run.operations for run in untrained)
+        hint = f"at least about {duration(estimate_seconds(operations))} on the cores of this machine"
+        if operations > A_WEEK:
+            hint = f"at least about {duration(operations / GPU_SPEED)} on a GPU with 100 T operations per second"
+        work = f"{scaled(operations)} operations, {hint} for this arithmetic alone; {NOT_COUNTED}"
+        lines.append(f"{name}: {len(untrained)} to train, {work}")
+    return lines

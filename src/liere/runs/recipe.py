@@ -1,0 +1,90 @@
+"""Recipes and fields as Python gives them: files or dicts, values or text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from liere.encodings import PositionEncoding
+from liere.runs.config_file import read_config
+from liere.runs.encoding_text import encoding_text, parse_encoding
+
+__all__ = ["Recipe", "encoding_fields", "field_texts", "read_recipe"]
+
+
+class Recipe(NamedTuple):
+    """A configuration before it is checked.
+
+    Attributes:
+        content: Nested dicts.
+        source: Where it came from, for messages; `""` for a dict.
+        name: What to call runs of it.
+    """
+
+    content: dict[str, Any]
+    source: str
+    name: str
+
+
+def read_recipe(recipe: str | Path | Mapping[str, Any], data: Any = None) -> Recipe:
+    """Return a recipe from a file or a dict.
+
+    Args:
+        recipe: A YAML file, or its content.
+        data: What takes the place of its `data` section; None to keep that.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        TypeError: If it is neither.
+        ValueError: If it is not a configuration.
+
+    Example:
+        >>> read_recipe({"model": {"dim": 64}}).content
+        {'model': {'dim': 64}}
+    """
+    if isinstance(recipe, Mapping):
+        found = Recipe(dict(recipe), "", "run")
+    elif isinstance(recipe, str | Path):
+        found = Recipe(read_config(Path(recipe)), str(recipe), Path(recipe).stem)
+    else:
+        raise TypeError(f"recipe must be a YAML file or a dict, got {type(recipe).__name__}: give its path or content")
+    return found if data is None else found._replace(content=found.content | {"data": data})
+
+
+def field_texts(overrides: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return fields as text of the command line: values are written as YAML, text is taken as it is.
+
+    Example:
+        >>> field_texts({"training.seed": 1, "optimizer.clip": None, "optimizer.learning_rate": "1e-3"})
+        {'training.seed': '1', 'optimizer.clip': 'null', 'optimizer.learning_rate': '1e-3'}
+    """
+    return {name: _text(name, value) for name, value in (overrides or {}).items()}
+
+
+def encoding_fields(encoding: str | type[PositionEncoding] | None) -> dict[str, str]:
+    """Return the fields of a configuration that an encoding sets, as text; none for None.
+
+    Example:
+        >>> encoding_fields("absolute:init_std=1")
+        {'model.encoding': 'absolute', 'model.options': '{init_std: 1}'}
+    """
+    if encoding is None:
+        return {}
+    name, options = parse_encoding(encoding_text(encoding))
+    return {"model.encoding": name} | ({"model.options": _text("model.options", options)} if options else {})
+
+
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, str | Path):
+        return str(value)
+    if hasattr(value, "item"):  # a number of NumPy or torch
+        value = value.item()
+    try:
+        return str(yaml.safe_dump(value, default_flow_style=True, width=float("inf"))).removesuffix("\n...\n").strip()
+    except yaml.YAMLError:
+        raise TypeError(
+            f"{name} must be a value that YAML has, got {type(value).__name__}: use numbers, text, lists or dicts"
+        ) from None

@@ -1,0 +1,39 @@
+"""What the commands do, from Python: the same checks, the same files, and results to work with.
+
+    from liere import toolkit
+    run = toolkit.train("recipe.yaml", encoding="liere8", out="runs/a", overrides={"training.seed": 1})
+    scores = toolkit.evaluate(run, sizes=[108, 276])
+    result = toolkit.compare("recipe.yaml", encodings=["rope_mixed", MyEncoding], seeds=range(3), out="runs/b")
+    result.table()
+    toolkit.reproduce("main", scale="small").claims
+
+What is wrong with the input is a `ValueError`, `TypeError` or `OSError` with the line that the command line prints.
+"""
+
+from __future__ import annotations
+
+from liere.comparison.failures import RunsFailedError
+from liere.comparison.result import ComparisonResult
+from liere.evaluation.scores import Scores
+from liere.reproduce.making import Made
+from liere.runs.run import Run
+from liere.toolkit.comparisons import compare, demo, report
+from liere.toolkit.paper import reproduce
+from liere.toolkit.single_runs import evaluate, resume, train
+from liere.training.start import SignalStop
+
+__all__ = [
+    "ComparisonResult",
+    "Made",
+    "Run",
+    "RunsFailedError",
+    "Scores",
+    "SignalStop",
+    "compare",
+    "demo",
+    "evaluate",
+    "report",
+    "reproduce",
+    "resume",
+    "train",
+]

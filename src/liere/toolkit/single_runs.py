@@ -1,0 +1,176 @@
+"""One run: train it, resume it, test it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from liere.evaluation.requested_tests import make_conditions, on_devices
+from liere.evaluation.scores import Scores
+from liere.runs.config_file import parse_config
+from liere.runs.longer import is_longer
+from liere.runs.recipe import encoding_fields, field_texts, read_recipe
+from liere.runs.run import Run, open_run
+from liere.toolkit.calls import Encoding, Place, folder_of, teller, warner
+from liere.training.start import begin_run, check_run, train_run
+from liere_command.processes import is_first_process
+
+__all__ = ["evaluate", "resume", "train"]
+
+
+def train(
+    recipe: Place | Mapping[str, Any],
+    *,
+    encoding: Encoding | None = None,
+    out: Place | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    data: Any = None,
+    logger: Any = None,
+    steps: int | None = None,
+    resume: bool = True,
+    dry: bool = False,
+    progress: bool = True,
+) -> Run:
+    """Train a run, and return it; one that was begun before is resumed, and a finished one is not repeated.
+
+    Args:
+        recipe: A YAML file like those in `experiments/`, or a dict of its sections.
+        encoding: Position encoding instead of the recipe's: a name with options, like `"liere8:init_scale=3.14"`, or a
+            class. A class is kept in the run as `package.module:Class`.
+        out: Folder of the run; None for `runs/<recipe>-seed<seed>`.
+        overrides: Fields to override, like `{"training.seed": 1}`; text is read as on the command line.
+        data: A data section, or what `liere.data.from_datasets` returns, instead of the recipe's data.
+        logger: Any Lightning logger, instead of the recipe's.
+        steps: Take at most so many steps now; the same call takes the rest.
+        resume: Whether to resume a run that is in `out` already; False refuses it.
+        dry: Whether to check everything, say what it would cost, and stop.
+        progress: Whether to show what it costs and how far it is.
+
+    Returns:
+        The run, finished unless `steps` or `dry` stopped it.
+
+    Raises:
+        ValueError: If something does not fit, or `out` has a run of another recipe.
+        OSError: If data are missing, or files cannot be written.
+        SignalStop: If Ctrl-C or another signal stopped it. It is saved: the same call resumes it.
+    """
+    found = read_recipe(recipe, data)
+    fields = field_texts(overrides) | encoding_fields(encoding)
+    config = parse_config(found.content, fields, source=found.source)
+    folder = Path(out) if out is not None else Path("runs") / f"{found.name}-seed{config.training.seed}"
+    if resume and (folder / "config.yaml").exists():
+        there = open_run(folder)
+        if there.config.fingerprint != config.fingerprint:
+            raise ValueError(f"--out {folder} was made by another recipe: choose another folder, or delete it")
+        return _train(replace(there, config=config), steps=steps, logger=logger, dry=dry, progress=progress)
+    run = begin_run(config, folder, teller(progress), dry=dry)
+    if run is None:
+        return Run(folder, config)
+    return _train(run, steps=steps, logger=logger, is_checked=True, progress=progress)
+
+
+def resume(
+    run: Run | Place,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    logger: Any = None,
+    steps: int | None = None,
+    dry: bool = False,
+    progress: bool = True,
+) -> Run:
+    """Resume a run from its newest checkpoint, and return it.
+
+    Args:
+        run: The run, or its folder.
+        overrides: Fields to override, of those that may change, such as `hardware.threads`.
+        logger: Any Lightning logger, instead of the configuration's.
+        steps: Take at most so many steps now.
+        dry: Whether to check everything, say what it would cost, and stop.
+        progress: Whether to show what it costs and how far it is.
+
+    Raises:
+        ValueError: If a field may not change.
+        OSError: If there is no such run, data are missing, or files cannot be written.
+        SignalStop: If Ctrl-C or another signal stopped it. It is saved.
+    """
+    opened = run if isinstance(run, Run) and not overrides else open_run(folder_of(run), field_texts(overrides))
+    return _train(opened, steps=steps, logger=logger, dry=dry, progress=progress)
+
+
+def _train(
+    run: Run, *, steps: int | None, logger: Any, progress: bool, dry: bool = False, is_checked: bool = False
+) -> Run:
+    say = teller(progress)
+    if run.is_finished and not is_longer(run):
+        say(f"{run.folder} is finished: its weights are in {run.final_weights}")
+        return run
+    if not is_checked and is_first_process():
+        check_run(run.config.model_copy(update={"data": run.data}), run.folder, say)
+    if not dry:
+        train_run(run, tell=say, warn=warner(progress), steps=steps, logger=logger, progress=progress)
+    return run
+
+
+def evaluate(
+    run: Run | Place,
+    *,
+    sizes: Sequence[int] | None = None,
+    policies: Sequence[str] = ("",),
+    shuffle: Sequence[str] = (),
+    attention_scales: Sequence[str] = ("",),
+    placements: Sequence[str] = ("",),
+    examples: int | None = None,
+    batch_size: int | None = None,
+    best: bool = False,
+    devices: int = 1,
+    accelerator: str | None = None,
+    root: Place | None = None,
+    say: Callable[[str], None] | None = None,
+    progress: bool = True,
+) -> Scores:
+    """Test a finished run, write predictions and `evaluation.json` to its folder, and return what was found.
+
+    Args:
+        run: The run, or its folder.
+        sizes: Image sizes; None for the size in training.
+        policies: Positions at these sizes: `"extend"`, `"rescale"` or `"reference"`; `""`: as trained.
+        shuffle: Test as well with these in random order: `"patches"`, `"frames"`.
+        attention_scales: Scale of the attention scores: `"constant"` or `"log"`; `""`: as trained.
+        placements: Move the grid by so many token steps, like `"8"` or `"0,8"`; `""`: not moved.
+        examples: Test examples; None for all.
+        batch_size: Examples at a time; None for 100 images or clips.
+        best: Whether to take the weights of the best validation instead of the final ones.
+        devices: Devices; with cpu: processes.
+        accelerator: `"auto"`, `"cpu"` or `"gpu"`; None as trained.
+        root: Where the data are now; None: as trained.
+        say: Receives a line for each condition; None for standard output.
+        progress: Whether there are such lines.
+
+    Raises:
+        ValueError: If the run is not finished, or something does not fit.
+        OSError: If there is no such run, or data are missing.
+    """
+    opened = (
+        run
+        if isinstance(run, Run) and root is None
+        else open_run(folder_of(run), {} if root is None else {"data.root": str(root)})
+    )
+    opened = on_devices(opened, devices, accelerator)
+    opened.result()  # whether it is finished is told before the long import
+    from liere.evaluation.evaluate import evaluate as evaluate_run
+    from liere.evaluation.placements import describe_placements
+
+    conditions = make_conditions(
+        sizes or [opened.data.side],
+        policies=policies,
+        shuffle=shuffle,
+        attention_scales=attention_scales,
+        placements=placements,
+    )
+    line = say if say and progress else teller(progress)
+    records = evaluate_run(opened, conditions, examples=examples, batch_size=batch_size, best=best, say=line)
+    for text in describe_placements(opened, records) if len(placements) > 1 else ():
+        line(text)
+    return Scores(tuple(records))
