@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from liere.comparison.plan import Plan
-from liere.evaluation.summary import encoding_names, examples_to_target, plain_evaluations
+from liere.evaluation.summary import examples_to_target, plain_evaluations
+from liere.runs.encoding_names import encoding_names
 from liere.runs.run import Run
 from liere.terminal.messages import say, warn
 from liere.terminal.progress import ProgressLine

@@ -63,7 +63,9 @@ def make_request(
     """
     if options.get("scale", "small") not in SCALES:
         raise ValueError(f"unknown scale {options['scale']!r}: choose from {', '.join(SCALES)}")
-    places = {key: None if place is None else Path(place) for key, place in {"data": data, "out": out}.items()}
+    places: dict[str, Any] = {
+        key: None if place is None else Path(place) for key, place in {"data": data, "out": out}.items()
+    }
     return Request(find_entry(name), **places, **options)
 
 

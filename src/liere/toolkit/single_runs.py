@@ -152,11 +152,8 @@ def evaluate(
         ValueError: If the run is not finished, or something does not fit.
         OSError: If there is no such run, or data are missing.
     """
-    opened = (
-        run
-        if isinstance(run, Run) and root is None
-        else open_run(folder_of(run), {} if root is None else {"data.root": str(root)})
-    )
+    moved = {} if root is None else {"data.root": str(root)}
+    opened = run if isinstance(run, Run) and not moved else open_run(folder_of(run), moved)
     opened = on_devices(opened, devices, accelerator)
     opened.result()  # whether it is finished is told before the long import
     from liere.evaluation.evaluate import evaluate as evaluate_run
