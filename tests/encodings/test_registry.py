@@ -147,7 +147,7 @@ def test_a_class_may_take_any_options(module):
         (
             "__main__:Gone",
             ValueError,
-            r"was defined in a script, notebook or function: .* call liere.register_encoding(Gone)",
+            r"in a script, notebook or function: .* call liere.register_encoding(Gone)",
         ),
     ],
 )

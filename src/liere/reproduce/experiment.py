@@ -49,7 +49,7 @@ class DataColumn(Section):
     """which encodings, if not those of the experiment"""
     seeds: list[Seed] | None = None
     """which seeds, if not those of the experiment"""
-    to_be_had: str = ""
+    how_to_get: str = ""
     """how to get the data, said where they are missing"""
 
 

@@ -82,7 +82,7 @@ class Reproduction:
                     run.config.data.load("train")
                 except FileNotFoundError as error:
                     for label in self._labels(run):
-                        lacking[label] = f"{error} {self.experiment.data[label].to_be_had}".strip()
+                        lacking[label] = f"{error} {self.experiment.data[label].how_to_get}".strip()
         if lacking:
             others = [name for name in self.experiment.data if name not in lacking]
             hint = "; or leave it out: " + " ".join(f"--only {shlex.quote(name)}" for name in others) if others else ""
@@ -102,7 +102,7 @@ class Reproduction:
         """Make the missing runs, several at a time.
 
         Args:
-            slots: Processes at a time; None for one a GPU, or else one a core.
+            slots: Processes at a time; None for one per GPU, or else one per core.
             watch: Told twice a second which runs are at work.
             ended: Told of each run that is done.
             failed: Told of each run that failed, in a line.
@@ -142,7 +142,7 @@ def prepare(
     Args:
         entry: The table or figure; it must need runs.
         scale: `"small"` or `"paper"`.
-        overrides: Fields that are to be other than in the experiment, by dotted name, as words.
+        overrides: Fields to override, by dotted name, as text.
         places: Folders of runs: the first is where missing ones are made.
         only: Data sets to take; all, if empty.
         seeds: Other seeds than those of the experiment.
