@@ -111,6 +111,24 @@ class TestBadConfigurations:
             assert part in error
 
     @pytest.mark.parametrize(
+        ("arguments", "beginning"),
+        [
+            ("--model.dim wide", "--model.dim must be a valid integer, got 'wide'"),
+            ("--training.accumulate 3", "--training.accumulate 3: training.batch_size 8 cannot be cut into"),
+            ("--optimizer.lr 1", "unknown argument --optimizer.lr: did you mean '--optimizer.learning_rate'?"),
+            ("--training.epochs 1", "unknown argument --training.epochs: did you mean '--training.examples'?"),
+            ("--lr 1", "unknown argument --lr: did you mean '--optimizer.learning_rate'?"),
+        ],
+    )
+    def test_the_command_line_is_blamed_and_not_the_file(self, config, fail, arguments, beginning):
+        assert fail("train --config", config, "--out run", arguments).startswith(f"liere: error: {beginning}")
+
+    def test_the_file_is_blamed_for_what_is_in_it(self, config, fail):
+        config.write_text("model: {dim: wide, depth: deep}")
+        error = fail("train --config", config, "--out run --model.depth 2")
+        assert error.startswith(f"liere: error: {config}: model.dim must be a valid integer, got 'wide'")
+
+    @pytest.mark.parametrize(
         ("arguments", "parts"),
         [
             ("--data.size 100", ["size must be a multiple of 12 px", "100", "use 96"]),

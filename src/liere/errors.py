@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import operator
+import re
 from collections.abc import Iterable
 
 __all__ = ["UnknownOptionError", "nearest", "suggest", "visible", "whole_number"]
@@ -28,9 +29,44 @@ def whole_number(name: str, value: object) -> int:
         raise TypeError(f"{name} must be an int, got {value!r} of type {type(value).__name__}") from None
 
 
+ALIASES = {
+    "lr": "learning_rate",
+    "wd": "weight_decay",
+    "warmup": "warmup_steps",
+    "grad_clip": "clip",
+    "bs": "batch_size",
+    "batch": "batch_size",
+    "epochs": "examples",
+    "steps": "examples",
+    "max_steps": "examples",
+    "num_workers": "workers",
+    "gpus": "devices",
+    "img_size": "size",
+    "layers": "depth",
+    "num_layers": "depth",
+    "num_heads": "heads",
+    "width": "dim",
+    "embed_dim": "dim",
+    "position_encoding": "encoding",
+    "output": "out",
+}
+"""What other libraries call some things, and what they are called here."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that `name` may be a misspelling of, if there is one."""
-    return next(iter(difflib.get_close_matches(name.lower(), list(known), n=1)), None)
+    """Return the known name that `name` may be a misspelling of, or that means the same elsewhere, if there is one.
+
+    Example:
+        >>> nearest("--optimizer.lr", ["--optimizer.clip", "--optimizer.learning_rate"])
+        '--optimizer.learning_rate'
+    """
+    known, last = list(known), re.split(r"[.-]", name.lower())[-1]
+    if last not in ALIASES or name in known:
+        return next(iter(difflib.get_close_matches(name.lower(), known, n=1)), None)
+    same = [one for one in known if re.split(r"[.-]", one)[-1] == ALIASES[last]]
+    # In the section that was named; otherwise in any, before options without one.
+    same.sort(key=lambda one: (one.rpartition(".")[0] != name.rpartition(".")[0] or "." not in one, "." not in one))
+    return next(iter(same), None)
 
 
 def suggest(name: str, known: Iterable[str]) -> str:

@@ -144,7 +144,11 @@ def test_a_class_may_take_any_options(module):
         ("torch.nn:Linear", TypeError, "encoding 'torch.nn:Linear' is not a position encoding: derive it from liere"),
         (".relative:Constant", ValueError, "'.relative' is no name of a module; write package.module:Class"),
         ("somebody.broken:Constant", ModuleNotFoundError, "no_such_package_anywhere"),
-        ("__main__:Gone", ValueError, r"was defined in a script or notebook: .* call liere.register_encoding(Gone)"),
+        (
+            "__main__:Gone",
+            ValueError,
+            r"in a script, notebook or function: .* call liere.register_encoding(Gone)",
+        ),
     ],
 )
 @pytest.mark.usefixtures("module")
@@ -157,7 +161,7 @@ def test_what_is_wrong_with_a_path_is_told(name, error, message):
 
 def test_an_encoding_of_a_notebook_is_found_again_once_it_is_registered():
     name = "__main__:Mine"
-    with pytest.raises(ValueError, match="was defined in a script or notebook"):
+    with pytest.raises(ValueError, match="was defined in a script, notebook or function"):
         registry.find_encoding(name)
     liere.register_encoding(Mine)
     assert registry.find_encoding(name) == (Mine, {})

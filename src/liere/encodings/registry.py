@@ -145,13 +145,14 @@ def _find_by_path(path: str) -> type[PositionEncoding]:
     found: Any = _import(module_name, path)
     for part in class_name.split("."):
         found = getattr(found, part, None)
-    if found is None and module_name == "__main__":  # of a script or notebook that is not the one that runs now
-        found = next((cls for cls in _REGISTERED.values() if cls.__qualname__ == class_name), None)
-    if found is None and module_name == "__main__":
-        raise ValueError(
-            f"encoding {path!r} was defined in a script or notebook: define or import {class_name} here, and call "
-            f"liere.register_encoding({class_name}) first"
-        )
+    if found is None and (module_name == "__main__" or "<locals>" in class_name):  # of a program that has ended
+        short = class_name.rpartition(".")[2]
+        found = next((cls for cls in _REGISTERED.values() if cls.__name__ == short), None)
+        if found is None:
+            raise ValueError(
+                f"encoding {path!r} was defined in a script, notebook or function: define or import {short} here, and "
+                f"call liere.register_encoding({short}) first"
+            )
     if found is None:
         raise ValueError(f"encoding {path!r}: the module {module_name} has no {class_name!r}; is it spelled right?")
     _check_class(found, f"encoding {path!r}")

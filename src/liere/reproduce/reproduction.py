@@ -105,7 +105,7 @@ class Reproduction:
         """Make the missing runs, several at a time.
 
         Args:
-            slots: Processes at a time; None for one a GPU, or else one a core.
+            slots: Processes at a time; None for one per GPU, or else one per core.
             watch: Told twice a second which runs are at work.
             ended: Told of each run that is done.
             failed: Told of each run that failed, in a line.
@@ -145,7 +145,7 @@ def prepare(
     Args:
         entry: The table or figure; it must need runs.
         scale: `"small"` or `"paper"`.
-        overrides: Fields that are to be other than in the experiment, by dotted name, as words.
+        overrides: Fields to override, by dotted name, as text.
         places: Folders of runs: the first is where missing ones are made.
         only: Data sets to take; all, if empty.
         seeds: Other seeds than those of the experiment.

@@ -73,7 +73,7 @@ def plan_runs(
 
     Args:
         experiment: The experiment.
-        overrides: Fields that are to be other than in it, by dotted name, as words; those of a data set are for those
+        overrides: Fields to override, by dotted name, as text; those of a data set are for those
             that have them.
         folder: Where runs are kept.
         data: Folder of the data sets, instead of ./data.
@@ -90,21 +90,21 @@ def plan_runs(
     _check_overrides(experiment, contents, overrides)
     for label, column in experiment.data.items():
         content = contents[label]
-        own = {name: word for name, word in overrides.items() if _has_field(content, name)}
+        own = {name: text for name, text in overrides.items() if _has_field(content, name)}
         for variant, fields in experiment.vary.items():
             for encoding in fields.get("encodings") or column.encodings or experiment.encodings:
                 seeds = column.seeds or experiment.seeds
                 for seed in seeds[:1] if smoke else seeds:
-                    words = _words(fields, encoding, seed) | (SMOKE if smoke else {}) | own
-                    config = parse_config(content, words, source=column.recipe)
-                    words |= config.model.unsupported_fields()
-                    config = parse_config(content, words, source=column.recipe)
+                    texts = _texts(fields, encoding, seed) | (SMOKE if smoke else {}) | own
+                    config = parse_config(content, texts, source=column.recipe)
+                    texts |= config.model.unsupported_fields()
+                    config = parse_config(content, texts, source=column.recipe)
                     _check_encoding(config)
                     key = Key(label, variant, encoding)
                     base = _planned(experiment, label, encoding, config, folder, smoke)
                     wanted.append(Wanted(key, seed, base))
                     if experiment.fine_tune is not None:
-                        tuned = _fine_tuned(content, words, experiment.fine_tune, own, base, smoke)
+                        tuned = _fine_tuned(content, texts, experiment.fine_tune, own, base, smoke)
                         wanted.append(
                             Wanted(
                                 key._replace(fine_tuned=True),
@@ -170,33 +170,33 @@ def _planned(
     return PlannedRun(folder / name, config, conditions, examples)
 
 
-def _words(fields: dict[str, Any], encoding: str, seed: int) -> dict[str, str]:
-    """Return the fields of a run as words, as the command line has them; options of both places are put together."""
+def _texts(fields: dict[str, Any], encoding: str, seed: int) -> dict[str, str]:
+    """Return the fields of a run as text, as the command line has them; options of both places are put together."""
     name, options = parse_encoding(encoding)
     options = options | fields.get("model.options", {})
-    words = {
+    texts = {
         field: yaml.safe_dump(value) for field, value in fields.items() if "." in field and field != "model.options"
     }
-    words |= {"model.encoding": name, "training.seed": str(seed)}
-    return words | ({"model.options": yaml.safe_dump(options)} if options else {})
+    texts |= {"model.encoding": name, "training.seed": str(seed)}
+    return texts | ({"model.options": yaml.safe_dump(options)} if options else {})
 
 
 def _fine_tuned(
     content: dict[str, Any],
-    words: dict[str, str],
+    texts: dict[str, str],
     fields: dict[str, Any],
     overrides: dict[str, str],
     base: PlannedRun,
     smoke: bool,
 ) -> RunConfig:
-    words = (
-        words | {name: yaml.safe_dump(value) for name, value in fields.items()} | (SMOKE if smoke else {}) | overrides
+    texts = (
+        texts | {name: yaml.safe_dump(value) for name, value in fields.items()} | (SMOKE if smoke else {}) | overrides
     )
-    words |= {
+    texts |= {
         "model.image_size": yaml.safe_dump(list(base.config.data.facts.image_size)),
         "training.start_from": base.folder.name,
     }
-    return parse_config(content, words)
+    return parse_config(content, texts)
 
 
 def unique_runs(wanted: list[Wanted]) -> Iterator[PlannedRun]:

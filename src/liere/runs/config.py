@@ -113,7 +113,7 @@ class ModelConfig(Section):
         return self
 
     def unsupported_fields(self) -> dict[str, str]:
-        """Return defaults, as words, for the fields that the encoding does not support and that are set.
+        """Return defaults, as text, for the fields that the encoding does not support and that are set.
 
         A recipe for several encodings may move positions; those that have no coordinates are trained without that, and
         those that rotate nothing without keys that CLS sees unrotated.

@@ -1,4 +1,4 @@
-"""Configurations as YAML files and words of the command line, and what is wrong with them in a line."""
+"""Configurations as YAML files and text of the command line, and what is wrong with them in a line."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def parse_config(content: dict[str, Any], overrides: dict[str, str] | None = Non
 
     Args:
         content: Nested dicts, as `read_config` returns them.
-        overrides: New values by dotted name, as words of the command line: YAML, so `[1, 4]` and `null` are understood.
+        overrides: New values by dotted name, as text of the command line: YAML, so `[1, 4]` and `null` are understood.
         source: Where the content came from, for messages.
 
     Raises:
@@ -136,24 +136,34 @@ def parse_config(content: dict[str, Any], overrides: dict[str, str] | None = Non
         ValueError: unknown field model.dimm: did you mean 'dim'?
     """
     merged = {name: dict(part) if isinstance(part, dict) else part for name, part in content.items()}
-    for name, word in (overrides or {}).items():
+    for name, text in (overrides or {}).items():
         *sections, field = name.split(".")
         place = merged
         for section in sections:
             part = place.get(section) or {}
             place[section] = place = part if isinstance(part, dict) else {}
-        place[field] = _value(name, word)
+        place[field] = _value(name, text)
     try:
         return RunConfig.model_validate(merged)
     except ValidationError as error:
-        raise ValueError((f"{source}: " if source else "") + explain(error)) from None
+        raise ValueError(_blamed(explain(error), overrides or {}, source)) from None
 
 
-def _value(name: str, word: str) -> Any:
+def _blamed(message: str, overrides: dict[str, str], source: str) -> str:
+    """Put what is to blame before a message: a field of the command line, if it is about one, or the file."""
+    for name, text in overrides.items():
+        if message.startswith(f"{name} must be "):
+            return f"--{message}"
+        if re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", message):
+            return f"--{name} {shorten(text)}: {message}"
+    return f"{source}: {message}" if source else message
+
+
+def _value(name: str, text: str) -> Any:
     try:
-        return load_yaml(word)
+        return load_yaml(text)
     except yaml.YAMLError:
-        raise ValueError(f"--{name} {word!r} is not a value: quote it, or see docs/training.md") from None
+        raise ValueError(f"--{name} {text!r} is not a value: quote it, or see docs/training.md") from None
 
 
 def explain(error: ValidationError) -> str:
