@@ -16,7 +16,10 @@ from liere.comparison.local_processes import Job, Slot, run_jobs
 from liere.comparison.plan import Plan
 from liere.comparison.planned_run import PlannedRun
 from liere.comparison.sent_encoding import SentEncoding, send_encoding
+from liere.data.python import PythonData
+from liere.data.torch_datasets import GivenData, find_given
 from liere.files.reading import open_regular
+from liere.runs.config import RunConfig
 from liere.runs.run import Run, create_run, open_run
 
 __all__ = ["run_plan"]
@@ -52,7 +55,7 @@ def run_plan(
         Job(
             planned.folder.name,
             _train_and_evaluate,
-            (planned, send_encoding(planned.config.model.encoding)),
+            (planned, send_encoding(planned.config.model.encoding), _given_data(planned.config)),
             planned.log_file,
         )
         for planned in order
@@ -71,8 +74,14 @@ def run_plan(
     run_jobs(jobs, slots=plan.slots, watch=note_progress, ended=note_end)
 
 
-def _train_and_evaluate(planned: PlannedRun, encoding: SentEncoding | None, slot: Slot) -> None:
-    """Do what is missing of a run; in a process of its own."""
+def _given_data(config: RunConfig) -> GivenData | None:
+    """Return the data that a run was given from Python, for another process; None if it is in files."""
+    data = config.data
+    return find_given(data.digest, data.description, data.examples) if isinstance(data, PythonData) else None
+
+
+def _train_and_evaluate(planned: PlannedRun, encoding: SentEncoding | None, data: GivenData | None, slot: Slot) -> None:
+    """Do what is missing of a run; in a process of its own, which knows `data` by having received it."""
     if encoding is not None:
         encoding.receive()
     if torch.cuda.device_count() > 1:

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from liere.data.section import DataSection
+from liere.data.torch_datasets import GivenData, from_datasets
 from liere.encodings import PositionEncoding
 from liere.runs.config_file import read_config
 from liere.runs.encoding_text import encoding_text, parse_encoding
 
-__all__ = ["Recipe", "encoding_fields", "field_texts", "read_recipe"]
+__all__ = ["Recipe", "data_section", "encoding_fields", "field_texts", "read_recipe"]
 
 
 class Recipe(NamedTuple):
@@ -34,7 +36,8 @@ def read_recipe(recipe: str | Path | Mapping[str, Any], data: Any = None) -> Rec
 
     Args:
         recipe: A YAML file, or its content.
-        data: What takes the place of its `data` section; None to keep that.
+        data: What takes the place of its `data` section: a section, or data sets as `data_section` takes them; None to
+            keep that.
 
     Raises:
         FileNotFoundError: If there is no such file.
@@ -51,7 +54,33 @@ def read_recipe(recipe: str | Path | Mapping[str, Any], data: Any = None) -> Rec
         found = Recipe(read_config(Path(recipe)), str(recipe), Path(recipe).stem)
     else:
         raise TypeError(f"recipe must be a YAML file or a dict, got {type(recipe).__name__}: give its path or content")
-    return found if data is None else found._replace(content=found.content | {"data": data})
+    return found if data is None else found._replace(content=found.content | {"data": data_section(data)})
+
+
+def data_section(data: Any) -> dict[str, Any]:
+    """Return the `data` section of a configuration.
+
+    Args:
+        data: The section, as a dict or as `RunConfig.data` has it; what `liere.data.from_datasets` returned; or a torch
+            data set of images and labels, or two or three of them (to train, to test, to validate).
+
+    Raises:
+        TypeError: If it is something else.
+        ValueError: If the data sets do not fit together.
+    """
+    if isinstance(data, Mapping):
+        return dict(data)
+    if isinstance(data, DataSection):
+        return data.model_dump(mode="json")
+    if isinstance(data, GivenData):
+        return data.as_config()
+    parts = data if isinstance(data, tuple) else (data,)
+    if not 1 <= len(parts) <= 3 or isinstance(data, str | Path):
+        raise TypeError(
+            f"data must be a section, a torch data set or up to three of them (train, test, val), got {data!r}: a folder "
+            'is given by {"name": "images", "root": ...}'
+        )
+    return from_datasets(*parts).as_config()
 
 
 def field_texts(overrides: Mapping[str, Any] | None) -> dict[str, str]:

@@ -48,7 +48,8 @@ def compare(
         examples: Test examples; None for all.
         out: Folder of runs and report.
         overrides: Fields to override, like `{"training.examples": 10_000}`; text is read as on the command line.
-        data: A data section, or what `liere.data.from_datasets` returns, instead of the recipe's data.
+        data: Instead of the recipe's data: a torch data set of images and labels, or a tuple of two (to train and to
+            test); what `liere.data.from_datasets` returned; or a section, like `{"name": "images", "root": ...}`.
         jobs: Processes at a time; None for one per GPU, or else one per core.
         progress: Whether to show runs as they end, and how far the others are.
         command: What the report says that it was made by; None for this call.

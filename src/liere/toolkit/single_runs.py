@@ -41,7 +41,8 @@ def train(
             class. A class is kept in the run as `package.module:Class`.
         out: Folder of the run; None for `runs/<recipe>-seed<seed>`.
         overrides: Fields to override, like `{"training.seed": 1}`; text is read as on the command line.
-        data: A data section, or what `liere.data.from_datasets` returns, instead of the recipe's data.
+        data: Instead of the recipe's data: a torch data set of images and labels, or a tuple of two (to train and to
+            test); what `liere.data.from_datasets` returned; or a section, like `{"name": "images", "root": ...}`.
         logger: Any Lightning logger, instead of the recipe's.
         steps: Take at most so many steps now; the same call takes the rest.
         resume: Whether to resume a run that is in `out` already; False refuses it.
