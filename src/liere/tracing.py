@@ -63,5 +63,5 @@ def known_sizes() -> AbstractContextManager[None]:
 @contextmanager
 def _without_tracer_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", torch.jit.TracerWarning)
+        warnings.simplefilter("ignore", torch.jit.TracerWarning)  # type: ignore[attr-defined]
         yield
