@@ -52,7 +52,7 @@ def open_logger(logger: Any, settings: dict[str, Any]) -> None:
     """
     is_logger = isinstance(logger, _logger_classes())
     if not is_logger:
-        raise ValueError(  # noqa: TRY004  (the same error as for a configuration)
+        raise ValueError(
             f"logger must be a logger of Lightning, got {shorten(repr(logger))}: use one like {EXAMPLE}(save_dir)"
         )
     try:
