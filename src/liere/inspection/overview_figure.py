@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,12 @@ def draw_inspection(model: VisionTransformer, numbers: Inspection, title: str, p
 def _patterns(model: VisionTransformer, numbers: Inspection) -> list[tuple[str, RotaryEncoding | None]]:
     ndim, head_dim = len(model.grid), numbers.head_dim
     own = model.encoding if isinstance(model.encoding, RotaryEncoding) else None
+    with warnings.catch_warnings(action="ignore"):  # of a dimension that pairs leave over, which the picture shows
+        pairs = LieRE(ndim, head_dim, block_size=2)
     return [
         ("this model", own),
         ("VisionLLaMA", VisionLLaMA(ndim, head_dim) if head_dim >= 2 * ndim else None),
-        ("RoPE-Mixed", LieRE(ndim, head_dim, block_size=2)),
+        ("RoPE-Mixed", pairs),
         ("LieRE, dense", LieRE(ndim, head_dim, block_size=head_dim)),
     ]
 

@@ -77,8 +77,8 @@ def data_section(data: Any) -> dict[str, Any]:
     parts = data if isinstance(data, tuple) else (data,)
     if not 1 <= len(parts) <= 3 or isinstance(data, str | Path):
         raise TypeError(
-            f"data must be a section, a torch data set or up to three of them (train, test, val), got {data!r}: a folder "
-            'is given by {"name": "images", "root": ...}'
+            f"data must be a section, a torch data set or up to three of them (train, test, val), got {data!r}: a "
+            'folder is given by {"name": "images", "root": ...}'
         )
     return from_datasets(*parts).as_config()
 

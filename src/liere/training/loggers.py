@@ -50,8 +50,9 @@ def open_logger(logger: Any, settings: dict[str, Any]) -> None:
     Raises:
         ValueError: If it cannot, because it is not logged in to a service, say.
     """
-    if not isinstance(logger, _logger_classes()):
-        raise ValueError(  # noqa: TRY004  (the same error as for a configuration)
+    is_logger = isinstance(logger, _logger_classes())
+    if not is_logger:
+        raise ValueError(
             f"logger must be a logger of Lightning, got {shorten(repr(logger))}: use one like {EXAMPLE}(save_dir)"
         )
     try:

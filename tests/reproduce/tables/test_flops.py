@@ -22,6 +22,19 @@ def test_multiply_adds_of_vit_base_are_those_of_its_layers():
     assert plain[at + 1].detail == "+0.0 %"
 
 
+def test_the_paper_leaves_the_exponential_out_and_the_true_figure_has_it():
+    outcome = build_flops()
+    (table,) = outcome.tables
+    at = table.header.index("ViT-Base, as the paper counts")
+    row = next(row for row in table.rows if row[0].text == "LieRE₆₄")
+    shown, true = (1e9 * float(cell.value.removesuffix(" G")) for cell in row[at : at + 2])
+    # At least one product of 64 x 64 matrices: for each of 64 positions, 12 heads and 12 layers, once for 512 images.
+    assert true - shown > 64**3 * 64 * 12 * 12 / 512
+    # Rotating queries and keys: 64 multiply-adds for each of their 768 numbers, at 64 positions and in 12 layers.
+    rotating = 2 * 64 * 768 * 64 * 12
+    assert shown - outcome.numbers["absolute"]["vit_base"]["paper"] == pytest.approx(rotating, rel=0.05)
+
+
 def test_slips_are_starred_and_told():
     outcome = build_flops()
     rows = texts_of(outcome.tables[0])
