@@ -229,13 +229,8 @@ class VisionTransformer(nn.Module):
         size = tuple(n * p for n, p in zip(trained, self.patch_embed.patch_size, strict=False))
         warnings.warn(
             f"these weights were trained with a grid of {trained} tokens, but positions of this model are relative to "
-<<<<<<< .merge_file_pXnvEW
-            f"{self.grid}, so its logits may differ from those in training: create it with image_size={size}, and "
-            "give it images of any size",
-=======
             f"{self.grid}, so its logits may differ from those in training: create it with image_size={size}, which "
             "takes images of any size",
->>>>>>> .merge_file_9i9grE
             stacklevel=2,
         )
 
