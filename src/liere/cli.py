@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import io
+import re
 import sys
 from collections.abc import Sequence
 
 from liere import __version__
 from liere.commands import bench, compare, data, demo, eval_command, flops, inspect_command, report, reproduce, train
-from liere.errors import suggest
+from liere.errors import UserError, suggest
 from liere.optional.extras import explain_missing
 from liere.terminal.messages import warn
 from liere_command.signals import use_default_signals
@@ -28,6 +29,10 @@ COMMANDS = {
     "flops": flops,
     "inspect": inspect_command,
 }
+
+
+NO_MEMORY = re.compile(r"out of memory|can't allocate memory|not enough memory")
+"""What torch says where memory ends, on a GPU or a CPU."""
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -68,20 +73,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         use_default_signals()
     try:
         return args.run(args) or 0
-    except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
-        if args.traceback:
+    except Exception as error:
+        told = _explain(error)
+        if told is None or args.traceback:
             raise
-        told = explain_missing(error) if isinstance(error, ImportError) else str(error)
         warn(f"liere: error: {' '.join(line.strip() for line in told.splitlines())}")
-        return 2
-    except MemoryError as error:
-        if args.traceback:
-            raise
-        warn(f"liere: error: out of memory ({error}): use less data, smaller sizes or another machine")
         return 2
     except KeyboardInterrupt as stop:
         warn("; ".join(["liere: stopped", *map(str, stop.args)]))
         return 130
+
+
+def _explain(error: Exception) -> str | None:
+    """Return what to tell of an error that the user can do something about; None for a bug."""
+    if isinstance(error, UserError | OSError):
+        return str(error)
+    if isinstance(error, ImportError) and str(error.name).partition(".")[0] not in ("liere", "liere_command"):
+        return explain_missing(error)
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and NO_MEMORY.search(str(error))):
+        return f"out of memory ({error}): use less data, smaller sizes or another machine"
+    return None
 
 
 if __name__ == "__main__":

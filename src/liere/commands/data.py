@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from liere.commands.arguments import positive_number
-from liere.errors import suggest
+from liere.errors import InputError, suggest
 from liere.terminal.messages import say
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Draw the sheet."""
     if args.name not in DATA_SETS:
-        raise ValueError(f"unknown data set {args.name!r}: {suggest(args.name, DATA_SETS)}")
+        raise InputError(f"unknown data set {args.name!r}: {suggest(args.name, DATA_SETS)}")
     from liere.files.writing import prepare_folder
     from liere.report.contact_sheet import draw_contact_sheet
 
@@ -74,11 +74,11 @@ def _open(args: argparse.Namespace) -> ExampleSet:
             colours=args.colours,
         )
     if (args.distance, args.distractor_arrows, args.distractor_letters, args.colours) != ([1], 7, 5, "black"):
-        raise ValueError(f"--distance, --distractor-arrows, --distractor-letters and --colours are not for {args.name}")
+        raise InputError(f"--distance, --distractor-arrows, --distractor-letters and --colours are not for {args.name}")
     from liere.runs.config_file import parse_config
 
     fields = {"name": args.name, "root": args.root, "size": args.size, "seed": args.seed}
     try:
         return parse_config({"data": fields}).data.load(args.split)
     except ValueError as error:
-        raise ValueError(str(error).replace("--data.root", "--root")) from None
+        raise InputError(str(error).replace("--data.root", "--root")) from None

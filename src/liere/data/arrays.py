@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from liere.data.augmentation import Augmentation
 from liere.data.examples import Batch, DataFacts, ExampleSet
+from liere.errors import InputError
 from liere.shapes import Int
 
 __all__ = ["ArrayData"]
@@ -40,7 +41,7 @@ class ArrayData(ExampleSet):
         augmentation: Augmentation | None = None,
     ) -> None:
         if len(images) != len(labels):
-            raise ValueError(f"there are {len(images)} images, but {len(labels)} labels")
+            raise InputError(f"there are {len(images)} images, but {len(labels)} labels")
         self.images, self.labels, self._facts = images, labels, facts
         self.augmentation = augmentation or Augmentation()
 

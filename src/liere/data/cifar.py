@@ -20,6 +20,7 @@ from torch import Tensor
 
 from liere.data.examples import DataFacts
 from liere.data.pickled_batch import unpickle_batch
+from liere.errors import InputError
 from liere.files.reading import DamagedError, open_regular, read_bytes, read_json, reason
 from liere.files.writing import is_machine_trouble
 from liere.shapes import Int, UInt8
@@ -131,7 +132,7 @@ def _from_archive(archive: Path, folder: str, sums: dict[str, str]) -> Iterator[
             for member in itertools.islice(tar, ARCHIVE_MEMBERS):
                 if member.name in missing and member.isreg():
                     if member.size > FILE_BYTES:
-                        raise ValueError(f"{member.name} claims {member.size:,} bytes of at most {FILE_BYTES:,}")  # noqa: TRY301
+                        raise InputError(f"{member.name} claims {member.size:,} bytes of at most {FILE_BYTES:,}")  # noqa: TRY301
                     missing.remove(member.name)
                     content = tar.extractfile(member)
                     assert content is not None  # of a regular file
@@ -143,8 +144,8 @@ def _from_archive(archive: Path, folder: str, sums: dict[str, str]) -> Iterator[
     except Exception as error:  # of tarfile, gzip, zlib and what headers say
         if is_machine_trouble(error):
             raise
-        raise ValueError(f"{archive} is damaged ({reason(error)}): download it again") from None
-    raise ValueError(f"{archive} is damaged (it has no {', '.join(sorted(missing))}): download it again")
+        raise InputError(f"{archive} is damaged ({reason(error)}): download it again") from None
+    raise InputError(f"{archive} is damaged (it has no {', '.join(sorted(missing))}): download it again")
 
 
 class _Limited:
@@ -167,13 +168,13 @@ class _Limited:
         content = self.stream.read(min(size, self.left + 1))
         self.left -= len(content)
         if self.left < 0:
-            raise ValueError(f"it expands to more than {self.most:,} bytes")
+            raise InputError(f"it expands to more than {self.most:,} bytes")
         return content
 
 
 def _check_sum(path: Path, content: bytes, md5: str) -> None:
     if (found := hashlib.md5(content, usedforsecurity=False).hexdigest()) != md5:
-        raise ValueError(
+        raise InputError(
             f"{path} is damaged: its MD5 sum is {found}, not {md5}; download it again, or turn the check off with "
             "--data.verify false if it is meant to be another"
         )
@@ -186,10 +187,10 @@ def _read_batch(
     try:
         images, labels = unpickle_batch(content, key, is_known=is_known)
         if images.shape != (len(labels), 3 * SIDE**2):
-            raise ValueError(f"its images are of shape {images.shape}, not {(len(labels), 3 * SIDE**2)}")  # noqa: TRY301
+            raise InputError(f"its images are of shape {images.shape}, not {(len(labels), 3 * SIDE**2)}")
         return images, _check_labels(labels, classes)
     except ValueError as error:
-        raise ValueError(f"{path} is damaged ({reason(error)}): download it again") from None
+        raise InputError(f"{path} is damaged ({reason(error)}): download it again") from None
 
 
 def _check_labels(labels: list[Any], classes: int) -> Tensor:
@@ -199,10 +200,10 @@ def _check_labels(labels: list[Any], classes: int) -> Tensor:
         ValueError: If there are none, or not all are classes.
     """
     if not labels:
-        raise ValueError("it has no labels")
+        raise InputError("it has no labels")
     for label in labels:
         if type(label) is not int or not 0 <= label < classes:
-            raise ValueError(f"it has a label {label!r}, not one from 0 to {classes - 1}")
+            raise InputError(f"it has a label {label!r}, not one from 0 to {classes - 1}")
     return torch.tensor(labels)
 
 
@@ -216,7 +217,7 @@ def _read_pngs(folder: Path, split: str, classes: int, verify: bool) -> tuple[Te
             raise FileNotFoundError(f"{path} is missing: unpack the package again")
         content = read_bytes(path, FILE_BYTES)
         if verify and hashlib.sha256(content).hexdigest() != sha256:
-            raise ValueError(
+            raise InputError(
                 f"{path} is damaged: its SHA-256 sum is not {sha256}; fetch it again, or turn the check off with "
                 "--data.verify false if it is meant to be another"
             )
@@ -228,16 +229,16 @@ def _read_pngs(folder: Path, split: str, classes: int, verify: bool) -> tuple[Te
         except Exception as error:  # decoders raise what they like on damaged files
             if is_machine_trouble(error):
                 raise
-            raise ValueError(f"{path} is damaged ({reason(error)}): fetch it again") from None
+            raise InputError(f"{path} is damaged ({reason(error)}): fetch it again") from None
     if sum(map(len, images)) != len(labels):
-        raise ValueError(f"{folder} has {sum(map(len, images))} images, but {len(labels)} labels: fetch it again")
+        raise InputError(f"{folder} has {sum(map(len, images))} images, but {len(labels)} labels: fetch it again")
     return torch.cat(images).contiguous(), labels
 
 
 def _read_labels(path: Path, classes: int) -> Tensor:
     labels = read_json(path)
     if not isinstance(labels, list):
-        raise ValueError("it is not a list of labels")  # noqa: TRY004  (of the file's content)
+        raise InputError("it is not a list of labels")
     return _check_labels(labels, classes)
 
 
@@ -247,7 +248,7 @@ def _read_rows(content: bytes) -> Tensor:
 
     with warnings.catch_warnings(action="ignore"), Image.open(io.BytesIO(content), formats=["PNG"]) as picture:
         if picture.width != SIDE**2 or picture.height > PNG_ROWS:
-            raise ValueError(
+            raise InputError(
                 f"it has {picture.width:,} x {picture.height:,} pixels, not {SIDE**2:,} x {PNG_ROWS:,} at most"
             )
         pixels = np.asarray(picture.convert("RGB"))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from liere.data.file_table import FileTable
+from liere.errors import InputError
 
 __all__ = ["find_classes", "list_files", "split_folder"]
 
@@ -32,12 +33,12 @@ def find_classes(root: Path, suffixes: tuple[str, ...]) -> tuple[str, ...]:
     for split, names in found.items():
         for one, other in ((split, "train"), ("train", split)):
             if missing := sorted(set(found[other]) - set(found[one])):
-                raise ValueError(
+                raise InputError(
                     f"{root / one} has no class folder {_some(missing)}, which {root / other} has: "
                     "the splits must have the same class folders"
                 )
         if empty := [name for name in names if not any(_files(root / split / name, suffixes))]:
-            raise ValueError(
+            raise InputError(
                 f"there is no file that ends in {', '.join(suffixes)} in {root / split}{os.sep}{_some(empty)}: "
                 "put some there, or remove the class from all splits"
             )
@@ -96,7 +97,7 @@ def _class_names(folder: Path) -> list[str]:
     with os.scandir(folder) as entries:
         names = sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
     if not names:
-        raise ValueError(f"{folder} has no class folders: sort its files into a folder a class, or move it away")
+        raise InputError(f"{folder} has no class folders: sort its files into a folder a class, or move it away")
     return names
 
 

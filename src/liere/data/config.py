@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from liere.config_fields import Count, CountOrZero, Few, FewOrZero, Rate, Section, Seed, Share, Side, Switch, Whole
 from liere.data.examples import DataFacts, ExampleSet
+from liere.errors import InputError
 
 from pydantic import Field, model_validator  # isort: skip  (`liere.config_fields` tells where it is missing)
 
@@ -88,9 +89,9 @@ class DataConfig(Section):
         for name in type(self).model_fields:
             if name not in known and getattr(self, name) != type(self).model_fields[name].default:
                 owners = ", ".join(owner for owner, fields in FIELDS.items() if name in fields)
-                raise ValueError(f"data.{name} is not for {self.name}, only for {owners}: leave it out")
+                raise InputError(f"data.{name} is not for {self.name}, only for {owners}: leave it out")
         if self.name in HAS_FACTS_IN_FILES and self.root is None:
-            raise ValueError(f"data.root is missing: say where the {self.name} are, like --data.root my-data")
+            raise InputError(f"data.root is missing: say where the {self.name} are, like --data.root my-data")
         return self
 
     @property

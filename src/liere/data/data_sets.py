@@ -14,7 +14,7 @@ from liere.data.arrays import ArrayData
 from liere.data.augmentation import Augmentation
 from liere.data.examples import DataFacts, ExampleSet
 from liere.data.subsets import draw_fraction, hold_out
-from liere.errors import suggest
+from liere.errors import InputError, suggest
 
 if TYPE_CHECKING:
     from liere.data.config import DataConfig
@@ -45,7 +45,7 @@ def find_facts(config: DataConfig) -> DataFacts:
 def load_split(config: DataConfig, split: str, *, size: int | None, length: int | None) -> ExampleSet:
     """Return a split of the data; see `DataConfig.load`."""
     if split not in SPLITS:
-        raise ValueError(f"unknown split {split!r}: {suggest(split, SPLITS)}")
+        raise InputError(f"unknown split {split!r}: {suggest(split, SPLITS)}")
     return LOADERS[config.name](config, split, size or config.size, length)
 
 
@@ -76,7 +76,7 @@ def _read_npz(config: DataConfig) -> NpzData:
 
     arrays = read_npz(config.path, config.seed)
     if config.sha256 is not None and arrays.sha256 != config.sha256:
-        raise ValueError(
+        raise InputError(
             f"the arrays of {config.path} are not those that are meant: their SHA-256 sum is {arrays.sha256}, not "
             f"{config.sha256}; make or fetch them again, or take them as they are with --data.sha256 null"
         )

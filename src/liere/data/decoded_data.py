@@ -13,6 +13,7 @@ from liere.data.file_table import FileTable
 from liere.data.image_folder import IMAGE_SUFFIXES, ImageFiles
 from liere.data.ucf101 import list_videos, read_classes
 from liere.data.video_folder import VIDEO_SUFFIXES, VideoFiles
+from liere.errors import InputError
 
 __all__ = ["find_decoded_facts", "load_decoded"]
 
@@ -79,7 +80,7 @@ def _classes(config: DataConfig) -> tuple[str, ...]:
     classes = read_classes(config.path) if config.name == "ucf101" else find_classes(config.path, _suffixes(config))
     if len(classes) < 2:
         named = f"a single class, {classes[0]!r}" if classes else "no classes"
-        raise ValueError(f"{config.path} has {named}: there is nothing to learn; sort its files into two or more")
+        raise InputError(f"{config.path} has {named}: there is nothing to learn; sort its files into two or more")
     return classes
 
 

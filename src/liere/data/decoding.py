@@ -13,7 +13,7 @@ from torch import Tensor
 
 from liere.data.examples import Batch, DataFacts, ExampleSet
 from liere.data.file_table import FileTable
-from liere.errors import visible
+from liere.errors import InputError, visible
 from liere.shapes import Int
 
 __all__ = [
@@ -47,7 +47,7 @@ def is_trouble_of_the_machine(error: Exception) -> bool:
     return isinstance(error, MemoryError) or getattr(error, "errno", None) in MACHINE_ERRORS
 
 
-class TooManyUnreadableError(ValueError):
+class TooManyUnreadableError(InputError):
     """More files than allowed cannot be decoded.
 
     `DataLoader` makes an error of a worker anew, with the worker's traceback as its message: the last line is kept.
@@ -94,7 +94,7 @@ class DecodedFiles(ExampleSet):
             batch = self._load_readable([(index + shift) % len(self) for index in indices], words)
             if batch is not None:
                 return batch
-        raise ValueError(f"none of the {len(self)} files of {self.files.folder} can be read")
+        raise InputError(f"none of the {len(self)} files of {self.files.folder} can be read")
 
     @abstractmethod
     def decode(self, path: Path, word: int | None) -> Tensor:

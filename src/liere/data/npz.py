@@ -19,7 +19,7 @@ from torch import Tensor
 
 from liere.data.counter_random import combine
 from liere.data.examples import DataFacts
-from liere.errors import nearest, suggest
+from liere.errors import InputError, nearest, suggest
 from liere.files.reading import check_regular, memory_limit, open_regular, reason, shorten
 from liere.files.writing import is_machine_trouble
 from liere.shapes import Int
@@ -82,7 +82,7 @@ class NpzData:
             ValueError: If examples were to be held out one by one, but belong together in groups.
         """
         if holdout and self.has_groups:
-            raise ValueError(
+            raise InputError(
                 f"data.holdout {holdout} would tear the groups of {self.root} apart: leave it out, and give a "
                 "validation split of its own if there is none"
             )
@@ -112,7 +112,7 @@ class NpzData:
         scaled = tuple(max(round(side * length / size[-1]), 1) for length in size)
         scaled = (size[0], *scaled[1:]) if self.is_video else scaled
         if math.prod(scaled) > max(8 * math.prod(size), RESIZED_PIXELS):
-            raise ValueError(
+            raise InputError(
                 f"the examples of {self.root} have axes {size} and would have {scaled} where the last one is {side}: "
                 "choose a smaller size"
             )
@@ -123,7 +123,7 @@ class NpzData:
         images, _ = self.splits["train"]
         if images.dtype != torch.uint8 or images.ndim != 4 or self.facts.channels != 3:
             kind = str(images.dtype).removeprefix("torch.")
-            raise ValueError(
+            raise InputError(
                 f"data.rand_augment is for flat uint8 images with 3 channels, but {self.root} has {kind} with "
                 f"{self.facts.channels} and axes {self.facts.image_size}: leave it out"
             )
@@ -238,10 +238,10 @@ def _read_file(path: Path) -> tuple[str, dict[str, _Part], Array | None]:
     if len(found) != 1 or {found[0], f"train_{found[0]}"} <= keys:
         listed = [key for key in sorted(keys) if key.removeprefix("train_") in KINDS]
         if listed:
-            raise ValueError(f"{path} holds {_listed(listed)}: keep one of them")
+            raise InputError(f"{path} holds {_listed(listed)}: keep one of them")
         near = nearest("images", keys) or nearest("train_images", keys)
         hint = f"; rename {near!r}" if near else ""
-        raise ValueError(f"{path} holds {_listed(sorted(keys))}: {FORMS}{hint}")
+        raise InputError(f"{path} holds {_listed(sorted(keys))}: {FORMS}{hint}")
     kind = found[0]
     if kind in keys:
         parts = {"": _read_part(path, kind, keys)}
@@ -260,15 +260,15 @@ def _read_folder(files: dict[str, Path]) -> tuple[str, dict[str, _Part], Array |
         keys = _keys(file)
         found = [kind for kind in KINDS if kind in keys]
         if len(found) > 1:
-            raise ValueError(f"{file} holds {_listed(found)}: keep one of them")
+            raise InputError(f"{file} holds {_listed(found)}: keep one of them")
         kinds[split] = found[0] if found else "images"
         if kinds[split] != kinds["train"]:
-            raise ValueError(f"{file} holds {kinds[split]}, but {files['train']} holds {kinds['train']}: use one name")
+            raise InputError(f"{file} holds {kinds[split]}, but {files['train']} holds {kinds['train']}: use one name")
         parts[split] = _read_part(file, kinds[split], keys)
         if "classes" in keys:
             names = _load(file, "classes")
             if classes is not None and names.tolist() != classes.tolist():
-                raise ValueError(f"{file} has other 'classes' than the files before it: give them once, in train.npz")
+                raise InputError(f"{file} has other 'classes' than the files before it: give them once, in train.npz")
             classes = names
     return kinds["train"], parts, classes
 
@@ -278,13 +278,13 @@ def _read_part(path: Path, kind: str, keys: set[str], prefix: str = "") -> _Part
     for key in wanted.values():
         if key not in keys:
             near = nearest(key, keys - set(wanted.values()))
-            raise ValueError(
+            raise InputError(
                 f"{path} has no {key!r}: " + (f"rename {near!r}" if near else f"it holds {_listed(sorted(keys))}")
             )
     name = f"{path}: {wanted[kind]}"
     raw = _load(path, wanted[kind])
     if not len(raw):
-        raise ValueError(f"{name} is empty: give at least one example")
+        raise InputError(f"{name} is empty: give at least one example")
     images = _finite(name, _as_pixels(name, _channels_first(name, kind, raw)))
     groups = _column(path, prefix + "groups", len(images), wanted[kind]) if prefix + "groups" in keys else None
     return _Part(name, images, _column(path, wanted["labels"], len(images), wanted[kind]), groups)
@@ -307,12 +307,12 @@ def _load(path: Path, key: str) -> Array:
             if is_machine_trouble(error):
                 raise
             if "Object arrays" in str(error):
-                raise ValueError(
+                raise InputError(
                     f"{path}: {key} holds Python objects, not numbers (are they of several shapes?): give all one shape"
                 ) from None
             raise _unreadable(path, error) from None
     if array.ndim == 0:
-        raise ValueError(f"{path}: {key} is not an array with an entry for each example: write it with np.savez")
+        raise InputError(f"{path}: {key} is not an array with an entry for each example: write it with np.savez")
     return array
 
 
@@ -320,7 +320,7 @@ def _load(path: Path, key: str) -> Array:
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     with open_regular(path) as stream:
         if stream.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
-            raise ValueError(f"{path} is a single array: write images and labels into one file with np.savez")
+            raise InputError(f"{path} is a single array: write images and labels into one file with np.savez")
         try:
             archive = zipfile.ZipFile(stream)
         except Exception as error:
@@ -351,7 +351,7 @@ def _check_memory(path: Path, keys: Iterable[str]) -> None:
                     raise
                 raise _unreadable(path, error) from None
     if needed > limit:
-        raise ValueError(
+        raise InputError(
             f"{path} would take {needed:,} bytes of memory, but at most {limit:,} are allowed for a file of its size: "
             "write it with np.savez instead of np.savez_compressed"
         )
@@ -361,18 +361,18 @@ def _claimed_memory(archive: zipfile.ZipFile, name: str) -> int:
     """Return how much memory the header of an array asks for: its pixels as they are kept, and a bit per example."""
     member = archive.getinfo(name)
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others expand by any factor
-        raise ValueError(f"{name} is compressed in a way that numpy does not use")
+        raise InputError(f"{name} is compressed in a way that numpy does not use")
     with archive.open(member) as stream:
         version = np.lib.format.read_magic(stream)
         if version not in HEADERS:
-            raise ValueError(f"{name} has format {version}")
+            raise InputError(f"{name} has format {version}")
         shape, _, dtype = HEADERS[version](stream)
         held = member.file_size - stream.tell()
     if dtype.hasobject:
         return 0  # is refused when it is read
     values = math.prod(shape)
     if min(shape, default=0) < 0 or values * dtype.itemsize != held:
-        raise ValueError(f"{name} has shape {shape} and {dtype}, but {held:,} bytes")
+        raise InputError(f"{name} has shape {shape} and {dtype}, but {held:,} bytes")
     itemsize = dtype.itemsize if dtype in (np.uint8, np.bool_) else max(dtype.itemsize, np.dtype(np.float32).itemsize)
     return values * itemsize + (shape[0] if shape else 1) * EXAMPLE_BYTES
 
@@ -386,11 +386,11 @@ def _channels_first(name: str, kind: str, images: Array) -> Array:
     shape = images.shape
     few = 1 <= shape[-1] <= MOST_CHANNELS
     if 0 in shape:
-        raise ValueError(f"{name} has shape {shape}: an axis without pixels")
+        raise InputError(f"{name} has shape {shape}: an axis without pixels")
     if few and (images.ndim == 5 or (images.ndim == 4 and kind == "images")):
         return np.moveaxis(images, -1, 1)
     if kind == "images" and images.ndim == 4 and shape[1] <= MOST_CHANNELS:
-        raise ValueError(
+        raise InputError(
             f"{name} has shape {shape}: put channels last with np.moveaxis(images, 1, -1), or name it 'volumes' if "
             f"these are {shape[1]} slices"
         )
@@ -398,7 +398,7 @@ def _channels_first(name: str, kind: str, images: Array) -> Array:
         return images[:, None]
     axes = "height, width" if kind == "images" else "depth, height, width"
     axes = axes.replace("depth", "frames") if kind == "videos" else axes
-    raise ValueError(
+    raise InputError(
         f"{name} must be [examples, {axes}] or [examples, {axes}, channels] with at most {MOST_CHANNELS} channels, got "
         f"shape {shape}"
     )
@@ -411,7 +411,7 @@ def _as_pixels(name: str, images: Array) -> Array:
     if images.dtype == np.bool_:
         return np.ascontiguousarray(images).astype(np.uint8) * np.uint8(255)
     if images.dtype.kind not in "iuf":
-        raise ValueError(f"{name} must hold numbers, got {images.dtype}: convert them, to float32 say")
+        raise InputError(f"{name} must hold numbers, got {images.dtype}: convert them, to float32 say")
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(images.astype(np.float32))
 
@@ -420,7 +420,7 @@ def _finite(name: str, images: Array) -> Array:
     if images.dtype == np.float32:
         bad = sum(not np.isfinite(image).all() for image in images)
         if bad:
-            raise ValueError(
+            raise InputError(
                 f"{name} has NaN or infinity in {bad} of {len(images)} examples: mend them or leave them out"
             )
     return images
@@ -432,11 +432,11 @@ def _column(path: Path, key: str, length: int, images: str) -> Array:
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
     if column.ndim != 1:
-        raise ValueError(f"{path}: {key} must be one an example, [examples] or [examples, 1], got shape {column.shape}")
+        raise InputError(f"{path}: {key} must be one an example, [examples] or [examples, 1], got shape {column.shape}")
     if column.dtype.kind not in "iubU":
-        raise ValueError(f"{path}: {key} must be integers or strings, got {column.dtype}: convert them")
+        raise InputError(f"{path}: {key} must be integers or strings, got {column.dtype}: convert them")
     if len(column) != length:
-        raise ValueError(f"{path} has {length} {images}, but {len(column)} {key}: give one for each")
+        raise InputError(f"{path} has {length} {images}, but {len(column)} {key}: give one for each")
     return column
 
 
@@ -445,28 +445,28 @@ def _number_labels(parts: dict[str, _Part], classes: Array | None) -> tuple[tupl
     kinds = {part.labels.dtype.kind == "U" for part in parts.values()}
     where = next(iter(parts.values())).name
     if len(kinds) > 1:
-        raise ValueError(f"{where}: labels are integers in one split and strings in another: use one of them")
+        raise InputError(f"{where}: labels are integers in one split and strings in another: use one of them")
     if classes is None:
         values = np.unique(np.concatenate([part.labels for part in parts.values()]))
         return tuple(map(str, values.tolist())), {
             split: np.searchsorted(values, part.labels).astype(np.int64) for split, part in parts.items()
         }
     if classes.ndim != 1 or classes.dtype.kind not in "iuU" or len(set(classes.tolist())) < len(classes):
-        raise ValueError(f"{where}: classes must be different names, one a class, got {shorten(str(classes.tolist()))}")
+        raise InputError(f"{where}: classes must be different names, one a class, got {shorten(str(classes.tolist()))}")
     names = tuple(map(str, classes.tolist()))
     places = {name: place for place, name in enumerate(names)}
     numbered = {}
     for split, part in parts.items():
         if kinds == {True}:
             for label in sorted({*part.labels.tolist()} - places.keys()):
-                raise ValueError(
+                raise InputError(
                     f"{part.name}: label {shorten(label)!r} is not one of classes: {shorten(suggest(label, names))}"
                 )
             numbered[split] = np.array([places[label] for label in part.labels.tolist()], dtype=np.int64)
         else:
             numbered[split] = part.labels.astype(np.int64)
             for label in sorted({*numbered[split].tolist()} - {*range(len(names))}):
-                raise ValueError(f"{part.name}: label {label} is not a place in classes, 0 to {len(names) - 1}")
+                raise InputError(f"{part.name}: label {label} is not a place in classes, 0 to {len(names) - 1}")
     return names, numbered
 
 
@@ -486,7 +486,7 @@ def _divide_part(
     for split, members in parts.items():
         if not len(members):
             what = "examples" if groups is None else "groups"
-            raise ValueError(
+            raise InputError(
                 f"{root} has too few {what} to divide, {len(classes)}, so that nothing is left for {split!r}: give at "
                 f"least 3 {what} of a class, or files for train and test"
             )
@@ -509,7 +509,7 @@ def _check_split_names(where: Path, names: Iterable[str]) -> None:
     """Raise `ValueError` for a split that would be passed over, like `valid`."""
     for name in names:
         if name not in SPLITS and name.startswith("val"):
-            raise ValueError(f"{where} has a split {name!r}: call it 'val'")
+            raise InputError(f"{where} has a split {name!r}: call it 'val'")
 
 
 def _check_alike(parts: dict[str, _Part]) -> None:
@@ -521,12 +521,12 @@ def _check_alike(parts: dict[str, _Part]) -> None:
             (train.images.dtype, part.images.dtype, "pixels"),
         ):
             if one != other:
-                raise ValueError(f"{part.name} has {what} {other}, but {train.name} has {one}: make them alike")
+                raise InputError(f"{part.name} has {what} {other}, but {train.name} has {one}: make them alike")
     seen: dict[Any, str] = {}
     for part in parts.values():
         for group in sorted(set([] if part.groups is None else part.groups.tolist())):
             if seen.setdefault(group, part.name) != part.name:
-                raise ValueError(
+                raise InputError(
                     f"group {shorten(repr(group))} is in {seen[group]} and in {part.name}: keep it in one split"
                 )
 
@@ -535,12 +535,12 @@ def _check_classes(root: Path, splits: dict[str, tuple[Tensor, Tensor]], names: 
     known = set(splits["train"][1].tolist())
     for split, (_, labels) in splits.items():
         for label in sorted(set(labels.tolist()) - known):
-            raise ValueError(
+            raise InputError(
                 f"{root}: label {shorten(names[label])!r} is in {split!r}, but not in 'train': take it out, or divide "
                 "the examples in another way (data.seed)"
             )
     if len(known) < 2:
-        raise ValueError(
+        raise InputError(
             f"{root}: all training examples have label {shorten(names[min(known)])!r}: there is nothing to learn"
         )
 

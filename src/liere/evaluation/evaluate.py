@@ -14,6 +14,7 @@ from torch import Tensor
 
 from liere.data.batches import EvaluationBatches, make_loader
 from liere.data.examples import Batch, ExampleSet
+from liere.errors import InputError
 from liere.evaluation.predictions import Predictions
 from liere.evaluation.shuffling import ShuffledData
 from liere.evaluation.statistics import accuracy_interval, mean_interval
@@ -68,7 +69,7 @@ def evaluate(
     model = load_model(config, weights)
     as_trained = model.position_policy, model.attention_scale
     if any(condition.placement for condition in wanted) and not model.encoding.has_coordinates:
-        raise ValueError(
+        raise InputError(
             f"placements move coordinates, but the encoding {config.model.encoding} has none: leave them out"
         )
     offsets = {one: one.offsets(len(model.grid)) if one.placement else None for one in wanted}
@@ -78,7 +79,7 @@ def evaluate(
     world = config.hardware.devices * config.hardware.nodes
     for split in data.values():
         if -(-len(split) // batch_size) < world:
-            raise ValueError(
+            raise InputError(
                 f"{len(split)} examples in batches of {batch_size} are too few for {world} processes: "
                 "use fewer devices or smaller batches"
             )
@@ -95,7 +96,7 @@ def evaluate(
             if skipped and not split.can_skip:
                 raise RuntimeError(f"{skipped} of {len(split)} test examples were not predicted: evaluate again")
             if not all(map(math.isfinite, predictions.losses)):
-                raise ValueError(f"{weights} gives losses that are not finite: it is damaged, or training had diverged")
+                raise InputError(f"{weights} gives losses that are not finite: it is damaged, or training had diverged")
             file = run.folder / "predictions" / f"{weights.stem}-test-{condition.name}.csv"
             record = condition.as_dict() | {
                 "examples": len(predictions.ids),

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
+from liere.errors import InputError
+
 __all__ = [
     "CONFIDENCE",
     "PAIRED_RESAMPLES",
@@ -216,7 +218,7 @@ def paired_z_test(first: Values, second: Values) -> PairedZ:
     """
     differences = np.subtract(*checked_pairs(first=first, second=second))
     if len(differences) < 2:
-        raise ValueError("a paired Z-test needs at least two examples: one pair has no variance")
+        raise InputError("a paired Z-test needs at least two examples: one pair has no variance")
     mean = float(differences.mean())
     if np.ptp(differences) == 0:
         z = math.copysign(math.inf, mean) if mean else 0.0
@@ -305,14 +307,14 @@ def checked_pairs(**named: Values) -> Floats:
     """Return two lists as `[2, examples]`."""
     (one, first), (other, second) = ((name, _checked(values)) for name, values in named.items())
     if len(first) != len(second):
-        raise ValueError(f"pairs need the same examples: {one} has {len(first)} values, {other} has {len(second)}")
+        raise InputError(f"pairs need the same examples: {one} has {len(first)} values, {other} has {len(second)}")
     return np.stack([first, second])
 
 
 def _checked(values: Values) -> Floats:
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1 or not len(values):
-        raise ValueError(f"an interval needs a list of at least one value, got shape {values.shape}")
+        raise InputError(f"an interval needs a list of at least one value, got shape {values.shape}")
     if not np.isfinite(values).all():
-        raise ValueError("an interval needs finite values: some are infinite or not a number")
+        raise InputError("an interval needs finite values: some are infinite or not a number")
     return values

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from liere.errors import InputError
 from liere.report.chart_marks import MARKERS, Point, dress, label_ends, plot_points, plot_rows, size_places
 from liere.report.drawing import MUTED
 from liere.report.encoding_labels import colours_of
@@ -76,7 +77,7 @@ def point_at(comparison: dict[str, Any], row: dict[str, Any], size: int) -> Poin
     """Return what to draw of an encoding at a size; its interval is over examples only if all have one seed."""
     found, spread = evaluation_at(row, size), spread_at(row, size)
     if found is None or spread is None:
-        raise ValueError(f"{row['encoding']} was not evaluated at {size} px")
+        raise InputError(f"{row['encoding']} was not evaluated at {size} px")
     seeds = [100 * value for value in found["by_seed"]]
     if not has_several_seeds(comparison):
         accuracy = found["accuracy"]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from liere.errors import InputError
 from liere.rotations.polynomial import POLYNOMIALS, Polynomial
 
 __all__ = [
@@ -73,7 +74,7 @@ def check_norms(bounds: Tensor, matrices: Callable[[Tensor], Tensor]) -> None:
         return
     norm = torch.linalg.matrix_norm(matrices(large).detach().double().nan_to_num(posinf=1e300, neginf=-1e300), ord=2)
     if norm.max() > MAX_NORM:
-        raise ValueError(
+        raise InputError(
             f"X has norm {norm.max().item():.3g}, but beyond {MAX_NORM:.3g} a rotation has no digits left: "
             "use smaller positions or generators (init_scale)"
         )

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from liere.errors import InputError
 from liere.files.weights import load_weights
 from liere.runs.config import RunConfig
 from liere.vit import VisionTransformer
@@ -40,5 +41,5 @@ def load_model(config: RunConfig, weights: Path) -> VisionTransformer:
     try:
         model.load_state_dict(load_weights(weights))
     except RuntimeError as error:
-        raise ValueError(f"{weights} does not fit the configuration: {' '.join(str(error).split())}") from None
+        raise InputError(f"{weights} does not fit the configuration: {' '.join(str(error).split())}") from None
     return model.eval()

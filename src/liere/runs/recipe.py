@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from liere.encodings import PositionEncoding
+from liere.errors import InputTypeError
 from liere.runs.config_file import read_config
 from liere.runs.encoding_text import encoding_text, parse_encoding
 
@@ -50,7 +51,9 @@ def read_recipe(recipe: str | Path | Mapping[str, Any], data: Any = None) -> Rec
     elif isinstance(recipe, str | Path):
         found = Recipe(read_config(Path(recipe)), str(recipe), Path(recipe).stem)
     else:
-        raise TypeError(f"recipe must be a YAML file or a dict, got {type(recipe).__name__}: give its path or content")
+        raise InputTypeError(
+            f"recipe must be a YAML file or a dict, got {type(recipe).__name__}: give its path or content"
+        )
     return found if data is None else found._replace(content=found.content | {"data": data})
 
 
@@ -85,6 +88,6 @@ def _text(name: str, value: Any) -> str:
     try:
         return str(yaml.safe_dump(value, default_flow_style=True, width=float("inf"))).removesuffix("\n...\n").strip()
     except yaml.YAMLError:
-        raise TypeError(
+        raise InputTypeError(
             f"{name} must be a value that YAML has, got {type(value).__name__}: use numbers, text, lists or dicts"
         ) from None

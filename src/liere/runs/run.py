@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from liere.errors import InputError
 from liere.files.reading import DamagedError, shorten
 from liere.files.writing import prepare_folder, write_atomically
 from liere.runs.config import RunConfig
@@ -106,9 +107,9 @@ class Run:
         try:
             return read_result(self.result_file)
         except FileNotFoundError:
-            raise ValueError(f"run {self.folder} is not finished: liere train --resume {self.folder}") from None
+            raise InputError(f"run {self.folder} is not finished: liere train --resume {self.folder}") from None
         except DamagedError as error:
-            raise ValueError(f"{error}: make it again with liere train --resume {self.folder}") from None
+            raise InputError(f"{error}: make it again with liere train --resume {self.folder}") from None
 
     def evaluations(self, weights: str | None = None) -> list[dict[str, Any]]:
         """Return what evaluations found so far; of `"final"` or `"best"` weights only, if asked for."""
@@ -117,7 +118,7 @@ class Run:
         except FileNotFoundError:
             return []
         except DamagedError as error:
-            raise ValueError(f"{error}: delete it, and evaluate again") from None
+            raise InputError(f"{error}: delete it, and evaluate again") from None
         return [record for record in records if weights in (None, record["weights"])]
 
     def predictions_file(self, record: dict[str, Any]) -> Path:
@@ -135,7 +136,7 @@ class Run:
         except (OSError, ValueError):  # of a name that no file can have
             is_fit = False
         if not is_fit:
-            raise ValueError(
+            raise InputError(
                 f"{self.evaluation_file} names {shorten(name)!r}, which is no file of predictions in the run: delete "
                 "it, and evaluate again"
             )
@@ -171,12 +172,12 @@ class Run:
         """
         for name in (".lock", "checkpoints", "predictions", "tensorboard"):
             if (self.folder / name).is_symlink():
-                raise ValueError(f"{self.folder / name} is a link, but a run is written to its own folder: delete it")
+                raise InputError(f"{self.folder / name} is a link, but a run is written to its own folder: delete it")
         lock = _file_lock(self.folder / ".lock")
         try:
             lock.acquire(timeout=patience)
         except TimeoutError:
-            raise ValueError(f"run {self.folder} is in use by another process: wait for it, or end it") from None
+            raise InputError(f"run {self.folder} is in use by another process: wait for it, or end it") from None
         try:
             yield
         finally:
@@ -187,7 +188,7 @@ def check_new(folder: Path, config: RunConfig) -> None:
     """Raise `ValueError` if there is something already where a new run is to be, other than its own unsaved start."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())) and not _is_unsaved_start(folder, config):
         hint = f"resume it with liere train --resume {folder}, or " if (folder / "config.yaml").exists() else ""
-        raise ValueError(f"--out {folder} exists: {hint}choose another folder")
+        raise InputError(f"--out {folder} exists: {hint}choose another folder")
 
 
 def _is_unsaved_start(folder: Path, config: RunConfig) -> bool:
@@ -269,10 +270,10 @@ def open_run(folder: Path, overrides: dict[str, str] | None = None) -> Run:
         )
     for name in overrides or {}:
         if not name.startswith("hardware."):
-            raise ValueError(
+            raise InputError(
                 f"--{name} cannot change when a run is resumed: only hardware can; begin another run for it"
             )
     content = read_config(file)
     if not content:
-        raise ValueError(f"{file} is empty: the run cannot be told any more; begin it again")
+        raise InputError(f"{file} is empty: the run cannot be told any more; begin it again")
     return Run(folder, parse_config(content, overrides, source=str(file)))

@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader
 
 from liere.data.batches import EvaluationBatches, ExampleOrder, TrainingBatches, make_loader
 from liere.data.examples import Batch
+from liere.errors import InputError
 from liere.files.writing import write_atomically
 from liere.machine import machine, versions
 from liere.optional.lightning_import import import_lightning
@@ -98,7 +99,7 @@ def _start_from(model: VisionTransformer, source: Run) -> None:
     try:
         model.load_state_dict(load_model(source.config, source.final_weights).state_dict())
     except RuntimeError as error:
-        raise ValueError(
+        raise InputError(
             f"training.start_from {source.folder} is of another model: {' '.join(str(error).split())}; at another "
             "image size, say with model.image_size what the first one was trained at"
         ) from None
