@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import re
 import sys
 from collections.abc import Sequence
 
@@ -41,6 +42,10 @@ COMMANDS = {
     "flops": flops,
     "inspect": inspect_command,
 }
+
+
+NO_MEMORY = re.compile(r"out of memory|can't allocate memory|not enough memory")
+"""What torch says where memory ends, on a GPU or a CPU."""
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -81,20 +86,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         use_default_signals()
     try:
         return args.run(args) or 0
-    except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
-        if args.traceback:
+    except Exception as error:
+        told = _explain(error)
+        if told is None or args.traceback:
             raise
-        told = explain_missing(error) if isinstance(error, ImportError) else str(error)
         warn(f"liere: error: {' '.join(line.strip() for line in told.splitlines())}")
-        return 2
-    except MemoryError as error:
-        if args.traceback:
-            raise
-        warn(f"liere: error: out of memory ({error}): use less data, smaller sizes or another machine")
         return 2
     except KeyboardInterrupt as stop:
         warn("; ".join(["liere: stopped", *map(str, stop.args)]))
         return 130
+
+
+def _explain(error: Exception) -> str | None:
+    """Return what to tell of an error that the user can do something about; None for a bug."""
+    if isinstance(error, UserError | OSError):
+        return str(error)
+    if isinstance(error, ImportError) and str(error.name).partition(".")[0] not in ("liere", "liere_command"):
+        return explain_missing(error)
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and NO_MEMORY.search(str(error))):
+        return f"out of memory ({error}): use less data, smaller sizes or another machine"
+    return None
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Helpers for errors that name the argument, the value and the remedy."""
+"""Errors that name the argument, the value and the remedy."""
 
 from __future__ import annotations
 
@@ -7,10 +7,34 @@ import operator
 import re
 from collections.abc import Iterable
 
-__all__ = ["UnknownOptionError", "nearest", "suggest", "visible", "whole_number"]
+__all__ = [
+    "InputError",
+    "InputTypeError",
+    "UnknownOptionError",
+    "UserError",
+    "nearest",
+    "suggest",
+    "visible",
+    "whole_number",
+]
 
 
-class UnknownOptionError(TypeError):
+class UserError(Exception):
+    """Something that the user can put right; the message says in one line what it is, and how.
+
+    The command line prints it and ends with exit code 2. Any other exception is a bug, and keeps its traceback.
+    """
+
+
+class InputError(UserError, ValueError):
+    """A wrong value."""
+
+
+class InputTypeError(UserError, TypeError):
+    """A value of a wrong type, or an argument that is not known."""
+
+
+class UnknownOptionError(InputTypeError):
     """An option that nobody has."""
 
 
@@ -21,12 +45,12 @@ def whole_number(name: str, value: object) -> int:
         >>> whole_number("block_size", 8.0)
         Traceback (most recent call last):
             ...
-        TypeError: block_size must be an int, got 8.0 of type float
+        liere.errors.InputTypeError: block_size must be an int, got 8.0 of type float
     """
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise TypeError(f"{name} must be an int, got {value!r} of type {type(value).__name__}") from None
+        raise InputTypeError(f"{name} must be an int, got {value!r} of type {type(value).__name__}") from None
 
 
 ALIASES = {

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from liere.encodings import RotaryEncoding, TransformerShape, create_encoding
 from liere.encodings.liere import LieRE
+from liere.errors import InputError
 from liere.generators import write_positions
 from liere.layers import grid_shape
 from liere.positions import grid_positions
@@ -102,7 +103,7 @@ def count_flops(
         ("num_classes", num_classes, 0),
     ]:
         if value < least:
-            raise ValueError(f"{name} must be at least {least}, got {value}")
+            raise InputError(f"{name} must be at least {least}, got {value}")
     shape = TransformerShape(grid_shape(image_size, patch_size), size.dim, size.heads, size.depth, num_prefix_tokens)
     with torch.random.fork_rng(devices=[]):  # counting draws nothing from the caller's generator
         rope = create_encoding(encoding, shape, **encoding_options)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from liere.encodings.rotary import RotaryEncoding
+from liere.errors import InputError, InputTypeError
 from liere.generators import rotation_planes
 from liere.shapes import Float
 
@@ -65,15 +66,15 @@ def fold_1d(
         torch.Size([4, 8])
     """
     if not isinstance(rope, RotaryEncoding):
-        raise TypeError(f"rope must be a rotary encoding such as LieRE, got {type(rope).__name__}")
+        raise InputTypeError(f"rope must be a rotary encoding such as LieRE, got {type(rope).__name__}")
     if rope.ndim != 1:
-        raise ValueError(f"rope has ndim={rope.ndim}: generators of several axes share no basis, only ndim=1 folds")
+        raise InputError(f"rope has ndim={rope.ndim}: generators of several axes share no basis, only ndim=1 folds")
     basis, frequencies = _head_basis(rope, layer)
 
     def fold(name: str, parameter: Tensor) -> Tensor:
         heads, rest = divmod(parameter.shape[0], rope.head_dim)
         if rest or len(basis) not in (1, heads):
-            raise ValueError(
+            raise InputError(
                 f"{name} has {parameter.shape[0]} rows, but {len(basis)} heads of {rope.head_dim} need "
                 f"{len(basis) * rope.head_dim}"
             )

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from liere.errors import InputError
 from liere.shapes import Float, Real
 
 __all__ = ["RotationPlanes", "commutator_norm", "rotation_planes", "skew_from_upper", "write_positions"]
@@ -25,7 +26,7 @@ def skew_from_upper(upper: Float[Tensor, "*batch entries"], size: int) -> Float[
     """
     entries = size * (size - 1) // 2
     if upper.shape[-1] != entries:
-        raise ValueError(
+        raise InputError(
             f"upper has {upper.shape[-1]} entries, but a {size}x{size} skew matrix has {entries} above its diagonal"
         )
     row, column = torch.triu_indices(size, size, offset=1, device=upper.device)

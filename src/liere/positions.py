@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from liere.errors import suggest
+from liere.errors import InputError, InputTypeError, suggest
 from liere.shapes import Float
 from liere.tracing import values_are_visible
 
@@ -71,11 +71,11 @@ def grid_positions(
     """
     check_policy(policy)
     if dtype is not None and not dtype.is_floating_point:
-        raise TypeError(f"dtype must be a floating-point type, got {dtype}")
+        raise InputTypeError(f"dtype must be a floating-point type, got {dtype}")
     shape = _check_shape("shape", shape)
     reference_shape = shape if reference_shape is None else _check_shape("reference_shape", reference_shape)
     if len(shape) != len(reference_shape):
-        raise ValueError(
+        raise InputError(
             f"reference_shape has {len(reference_shape)} axes {reference_shape}, but shape has {len(shape)} "
             f"{shape}: give both one entry an axis"
         )
@@ -111,7 +111,7 @@ def grid_spacing(shape: Sequence[int], *, reference_shape: Sequence[int], policy
 def check_policy(policy: str) -> None:
     """Raise `ValueError` unless `policy` is one that `grid_positions` knows."""
     if policy not in get_args(Policy):
-        raise ValueError(f"unknown position policy {policy!r}: {suggest(str(policy), get_args(Policy))}")
+        raise InputError(f"unknown position policy {policy!r}: {suggest(str(policy), get_args(Policy))}")
 
 
 def check_positions(positions: Tensor, ndim: int, *, name: str = "positions") -> None:
@@ -120,20 +120,20 @@ def check_positions(positions: Tensor, ndim: int, *, name: str = "positions") ->
     Finiteness is checked for CPU tensors in eager mode only: elsewhere it would wait for the device or break a trace.
     """
     if not isinstance(positions, Tensor):
-        raise TypeError(
+        raise InputTypeError(
             f"{name} must be a tensor of shape [*batch, tokens, {ndim}], got {type(positions).__name__}: "
             f"convert it with torch.as_tensor"
         )
     if positions.is_complex() or positions.dtype == torch.bool:
-        raise TypeError(f"{name} must hold real numbers, got dtype {positions.dtype}: convert them to floats")
+        raise InputTypeError(f"{name} must hold real numbers, got dtype {positions.dtype}: convert them to floats")
     if positions.ndim < 2 or positions.shape[-1] != ndim:
-        raise ValueError(
+        raise InputError(
             f"{name} has shape {list(positions.shape)}, but this encoding has {ndim} axes and needs "
             f"[*batch, tokens, {ndim}]: give one coordinate an axis, or build the encoding with another ndim"
         )
     if positions.device.type == "cpu" and values_are_visible(positions) and not positions.isfinite().all():
         bad = (~positions.isfinite()).nonzero()[0].tolist()
-        raise ValueError(
+        raise InputError(
             f"{name}{bad} is {positions[tuple(bad)].item()}: positions must be finite; "
             "give padded tokens position 0, and an attention mask"
         )
@@ -144,7 +144,7 @@ def _check_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
         result = tuple(operator.index(n) for n in shape)
     except TypeError:
         remedy = f"({shape!r},) for one axis" if isinstance(shape, int) else "one int an axis, like (14, 14)"
-        raise TypeError(f"{name} must be a sequence of ints, got {shape!r}: write {remedy}") from None
+        raise InputTypeError(f"{name} must be a sequence of ints, got {shape!r}: write {remedy}") from None
     if not result or any(n < 1 for n in result):
-        raise ValueError(f"{name} must have at least one axis, each with at least one token, got {tuple(shape)}")
+        raise InputError(f"{name} must have at least one axis, each with at least one token, got {tuple(shape)}")
     return result

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from liere.encodings import PositionEncoding, RotaryEncoding, TransformerShape
-from liere.errors import suggest
+from liere.errors import InputError, suggest
 from liere.layers import Attention, Block, PatchEmbed, grid_shape
 from liere.position_augmentation import PositionAugmentation, augment_positions
 from liere.positions import Policy, check_policy, grid_positions, grid_spacing
@@ -81,10 +81,10 @@ class VisionTransformer(nn.Module):
         _check_name("attention_scale", attention_scale, get_args(AttentionScale))
         for name, rate in {"dropout": dropout, "attn_dropout": attn_dropout, "drop_path": drop_path}.items():
             if not 0 <= rate < 1:
-                raise ValueError(f"{name} must be at least 0 and below 1, got {rate}")
+                raise InputError(f"{name} must be at least 0 and below 1, got {rate}")
         for name, count, least in [("num_registers", num_registers, 0), ("in_channels", in_channels, 1)]:
             if count < least:
-                raise ValueError(f"{name} must be at least {least}, got {count}")
+                raise InputError(f"{name} must be at least {least}, got {count}")
         self.image_size = image_size
         self.grid = grid_shape(image_size, patch_size)
         self.num_prefix_tokens = num_registers + (pool == "cls")
@@ -95,7 +95,7 @@ class VisionTransformer(nn.Module):
                 shift=position_shift, stretch=position_stretch, zoom=position_zoom, noise=position_noise
             )
         except ValueError as error:
-            raise ValueError(f"position_{error}") from None  # as the argument is called here
+            raise InputError(f"position_{error}") from None  # as the argument is called here
         self.cls_position = cls_position
         self.attention_scale = attention_scale
         self.placement: tuple[float, ...] | None = None  # where the grid lies, in token steps; for tests
@@ -203,17 +203,17 @@ class VisionTransformer(nn.Module):
         }
         if asked and not encoding.has_coordinates:
             wrong = ", ".join(f"{name}={value!r}" for name, value in asked.items())
-            raise ValueError(
+            raise InputError(
                 f"{wrong} changes coordinates, but the encoding {type(encoding).__name__} has none: leave it out, or "
                 "use an encoding with coordinates, such as 'liere8', 'rope_mixed' or 'sincos'"
             )
         if self.cls_position == "unseen" and not isinstance(encoding, RotaryEncoding):
-            raise ValueError(
+            raise InputError(
                 f"cls_position='unseen' needs rotated keys, but the encoding {type(encoding).__name__} rotates none: "
                 "leave it out"
             )
         if self.cls_position != "none" and not self.num_prefix_tokens:
-            raise ValueError(f"cls_position={self.cls_position!r} needs a CLS token: use pool='cls', or leave it out")
+            raise InputError(f"cls_position={self.cls_position!r} needs a CLS token: use pool='cls', or leave it out")
 
     def get_extra_state(self) -> Tensor:
         """Return the training grid for the state dict: positions, and so the weights, are relative to it."""
@@ -274,7 +274,7 @@ class VisionTransformer(nn.Module):
         pool = self.pool if global_pool is None else global_pool
         _check_name("pool", pool, POOLS)
         if pool == "cls" and self.cls_token is None:
-            raise ValueError("global_pool='cls' needs a CLS token, which this model was built without: use 'mean'")
+            raise InputError("global_pool='cls' needs a CLS token, which this model was built without: use 'mean'")
         weight = self.norm.weight
         self.head = _head(self.dim, num_classes).to(weight.device, weight.dtype)
         self.num_classes, self.pool = num_classes, pool
@@ -291,10 +291,10 @@ class VisionTransformer(nn.Module):
 
 def _head(dim: int, num_classes: int) -> nn.Module:
     if num_classes < 0:
-        raise ValueError(f"num_classes must be at least 0, got {num_classes}: use 0 for a model without classifier")
+        raise InputError(f"num_classes must be at least 0, got {num_classes}: use 0 for a model without classifier")
     return nn.Linear(dim, num_classes) if num_classes else nn.Identity()
 
 
 def _check_name(argument: str, name: str, known: tuple[str, ...]) -> None:
     if name not in known:
-        raise ValueError(f"unknown {argument} {name!r}: {suggest(str(name), known)}")
+        raise InputError(f"unknown {argument} {name!r}: {suggest(str(name), known)}")

@@ -143,7 +143,7 @@ def test_a_class_may_take_any_options(module):
         ("somebody.ideas:not_a_class", TypeError, "encoding 'somebody.ideas:not_a_class' is not a position encoding"),
         ("torch.nn:Linear", TypeError, "encoding 'torch.nn:Linear' is not a position encoding: derive it from liere"),
         (".relative:Constant", ValueError, "'.relative' is no name of a module; write package.module:Class"),
-        ("somebody.broken:Constant", ModuleNotFoundError, "no_such_package_anywhere"),
+        ("somebody.broken:Constant", ImportError, "needs no_such_package_anywhere: pip install no_such_package_anyw"),
         (
             "__main__:Gone",
             ValueError,

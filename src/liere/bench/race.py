@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from liere.errors import InputError
+
 __all__ = ["Race", "Spread", "Watch", "race", "spread", "watch_nothing"]
 
 Watch = Callable[[str, int, int], None]
@@ -115,9 +117,9 @@ def race(
         Spread(low=1.0, median=1.0, high=1.0)
     """
     if not contestants:
-        raise ValueError("contestants is empty: name at least one")
+        raise InputError("contestants is empty: name at least one")
     if rounds < 1:
-        raise ValueError(f"rounds must be at least 1, got {rounds}")
+        raise InputError(f"rounds must be at least 1, got {rounds}")
     watch(name, 0, rounds)
     calls = {contestant: _calls_of_a_turn(_turn(call, 1, clock)) for contestant, call in contestants.items()}
     seconds: dict[str, list[float]] = {contestant: [] for contestant in contestants}

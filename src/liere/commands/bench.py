@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from liere.commands.arguments import positive_number
-from liere.errors import suggest
+from liere.errors import InputError, suggest
 from liere.terminal.messages import say
 from liere.terminal.progress import ProgressLine
 from liere.terminal.text_table import text_table
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Measure, and write and print what was found as soon as it is known."""
     if args.question not in (*QUESTIONS, "all"):
-        raise ValueError(f"unknown question {args.question!r}: {suggest(args.question, [*QUESTIONS, 'all'])}")
+        raise InputError(f"unknown question {args.question!r}: {suggest(args.question, [*QUESTIONS, 'all'])}")
     from liere.bench.record import system_load
     from liere.files.writing import prepare_folder
     from liere.report.drawing import require_matplotlib

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from liere.commands.arguments import positive_number
 from liere.commands.fields import add_fields, given_fields
-from liere.errors import suggest
+from liere.errors import InputError, suggest
 from liere.terminal.messages import say
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> None:
 
     if find_section(args.name) is None:
         known = [section.model_fields["name"].default for section in SECTIONS if section.is_on_command_line]
-        raise ValueError(f"unknown data set {args.name!r}: {suggest(args.name, known)}")
+        raise InputError(f"unknown data set {args.name!r}: {suggest(args.name, known)}")
     data = parse_config({"data": {"name": args.name}}, given_fields(args)).data.load(args.split)
     size = data.facts.image_size[-1]
     path = args.out or Path(f"{args.name}-{args.split}-{size}.png")

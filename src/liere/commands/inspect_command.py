@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from liere.commands.arguments import add_model_arguments, dimensions, model_input
+from liere.errors import InputError
 from liere.files.reading import reason
 from liere.files.writing import prepare_folder, write_atomically
 from liere.presets import SIZES
@@ -86,7 +87,7 @@ def _load_described(args: argparse.Namespace, path: Path) -> VisionTransformer:
     own = given | dimensions(args) | dict(args.options) | {"encoding": args.encoding}
     if args.model in SIZES or not (path.suffix or path.exists()):
         if args.size is not None:
-            raise ValueError(f"--size {args.size} goes with a file of weights, but MODEL is {args.model}: leave it out")
+            raise InputError(f"--size {args.size} goes with a file of weights, but MODEL is {args.model}: leave it out")
         return create_model(args.model, **own)
     from liere.files.weights import load_weights
 
@@ -95,12 +96,12 @@ def _load_described(args: argparse.Namespace, path: Path) -> VisionTransformer:
         shape = {name: given[name] for name in ("image_size", "patch_size", "in_channels")}
         return from_reference(weights, encoding=args.encoding, **shape)
     if args.size is None:
-        raise ValueError(f"{path} is not of the published code: name the size of the model it belongs to with --size")
+        raise InputError(f"{path} is not of the published code: name the size of the model it belongs to with --size")
     model = create_model(args.size, **own)
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
-        raise ValueError(f"{path} does not fit the size, encoding and options: {reason(error)}") from None
+        raise InputError(f"{path} does not fit the size, encoding and options: {reason(error)}") from None
     return model
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from liere.commands.arguments import positive_number, seed_number, this_command
 from liere.commands.fields import add_fields, given_fields
 from liere.commands.results import show_result
+from liere.errors import UserError
 from liere.terminal.messages import say, warn
 from liere.terminal.text_table import text_table
 
@@ -103,7 +104,7 @@ def _reproduce_all(args: argparse.Namespace, fields: dict[str, str]) -> None:
     for name in CATALOGUE:
         try:
             _reproduce(name, args, fields)
-        except (OSError, RuntimeError, ValueError) as error:
+        except (OSError, UserError) as error:
             warn(f"{name}: {error}")
             failed.append(name)
     if failed:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from liere.commands.arguments import positive_number
 from liere.commands.fields import add_fields, given_fields
+from liere.errors import InputError
 from liere_command.processes import is_first_process
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -35,9 +36,9 @@ def run(args: argparse.Namespace) -> int:
     """Train; return 0, or what a shell returns for the signal that ended it early."""
     fields = given_fields(args)
     if (args.config is None) == (args.resume is None):
-        raise ValueError("give either --config FILE for a new run or --resume RUN to resume one")
+        raise InputError("give either --config FILE for a new run or --resume RUN to resume one")
     if args.resume is not None and args.out is not None:
-        raise ValueError(f"--out {args.out} goes with a new run, but --resume has its folder already: leave it out")
+        raise InputError(f"--out {args.out} goes with a new run, but --resume has its folder already: leave it out")
     from liere import toolkit
 
     options = {"overrides": fields, "steps": args.steps, "dry": args.dry_run}

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from liere.errors import UserError
+
 __all__ = ["KEPT", "RunsFailedError"]
 
 KEPT = "what is finished is kept: run the same command again to resume"
 
 
-class RunsFailedError(RuntimeError):
+class RunsFailedError(UserError, RuntimeError):
     """Some runs failed. Those that did not are kept, and are not repeated.
 
     Attributes:

@@ -14,6 +14,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from liere.errors import UserError
+
 __all__ = ["Job", "Slot", "run_jobs"]
 
 POLL = 0.5  # seconds between looks at the processes
@@ -119,6 +121,10 @@ def _work(job: Job, slot: Slot) -> None:
         sys.stdout = sys.stderr = log
         try:
             job.work(*job.arguments, slot)
+        except UserError as error:
+            log.write(f"error: {error}\n")
+            log.flush()
+            sys.exit(1)
         except Exception:
             traceback.print_exc()  # while the log is open
             sys.exit(1)

@@ -12,6 +12,7 @@ import yaml
 
 from liere.comparison.planned_run import PlannedRun, check_recipe
 from liere.encodings import PositionEncoding
+from liere.errors import InputError
 from liere.machine import available_cores
 from liere.runs.conditions import Condition
 from liere.runs.config import RunConfig
@@ -74,7 +75,7 @@ def make_plan(
     texts = dict.fromkeys(map(encoding_text, encodings))
     wanted = [(text, parse_encoding(text), seed) for text in texts for seed in dict.fromkeys(seeds)]
     if not wanted:
-        raise ValueError("a comparison needs at least one encoding and one seed")
+        raise InputError("a comparison needs at least one encoding and one seed")
     slots = min(slots or default_slots(parse_config(content, overrides, source)), len(wanted))
     threads = max(available_cores() // slots, 1)
     runs = []
@@ -87,7 +88,7 @@ def make_plan(
         config = parse_config(content, fields, source)
         config.hardware.check()
         if config.hardware.devices * config.hardware.nodes > 1:
-            raise ValueError(
+            raise InputError(
                 f"hardware.devices is {config.hardware.devices}, but a comparison trains each run on one device, "
                 "several runs at a time: leave it out, or train with liere train"
             )

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from liere.errors import InputError
 from liere.files.reading import check_regular
 from liere.runs.conditions import Condition
 from liere.runs.config import RunConfig
@@ -70,4 +71,4 @@ def check_recipe(planned: PlannedRun) -> None:
     if (planned.folder / "config.yaml").exists():
         there = open_run(planned.folder).config
         if there.fingerprint != planned.config.fingerprint:
-            raise ValueError(f"{planned.folder} was made by another recipe: choose another --out, or delete it")
+            raise InputError(f"{planned.folder} was made by another recipe: choose another --out, or delete it")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from liere.errors import InputError
 from liere.evaluation.data_frames import as_frame
 from liere.files.writing import prepare_folder
 from liere.report.headline import headline
@@ -75,7 +76,7 @@ class ComparisonResult:
         """
         file = Path(file)
         if file.suffix != ".html" or file.name.startswith("."):
-            raise ValueError(f"file {str(file)!r} must end with .html: Markdown and JSON are written beside it")
+            raise InputError(f"file {str(file)!r} must end with .html: Markdown and JSON are written beside it")
         prepare_folder(file.parent, "the folder of the report")
         sizes = [self.summary["train_size"], max(self.summary["sizes"])]
         return write_report(self.summary, make_pictures(self.runs, sizes), file.parent, file.stem)

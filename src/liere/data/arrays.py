@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from liere.data.augmentation import Augmentation
 from liere.data.examples import Batch, ExampleSet
 from liere.data.facts import DataFacts
+from liere.errors import InputError
 from liere.shapes import Int
 
 __all__ = ["ArrayData", "resize", "scale_size"]
@@ -45,7 +46,7 @@ class ArrayData(ExampleSet):
         augmentation: Augmentation | None = None,
     ) -> None:
         if len(images) != len(labels):
-            raise ValueError(f"there are {len(images)} images, but {len(labels)} labels")
+            raise InputError(f"there are {len(images)} images, but {len(labels)} labels")
         self.images, self.labels, self._facts = images, labels, facts
         self.augmentation = augmentation or Augmentation()
 
@@ -103,7 +104,7 @@ def scale_size(size: tuple[int, ...], side: int | None, name: str, *, keep_first
     scaled = tuple(max(round(side * length / size[-1]), 1) for length in size)
     scaled = (size[0], *scaled[1:]) if keep_first else scaled
     if math.prod(scaled) > max(8 * math.prod(size), RESIZED_PIXELS):
-        raise ValueError(
+        raise InputError(
             f"{name} have axes {size} and would have {scaled} where the last one is {side}: choose a smaller size"
         )
     return scaled

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from liere.data.counter_random import random_below, random_bits
 from liere.data.facts import DataFacts
+from liere.errors import InputError
 from liere.optional.torchvision_ops import import_with_torchvision
 from liere.shapes import Int
 
@@ -75,7 +76,7 @@ def check_rand_augment(dtype: torch.dtype, facts: DataFacts, name: str) -> None:
         name: Of the data set, for the message.
     """
     if dtype != torch.uint8 or len(facts.image_size) != 2 or facts.channels != 3:
-        raise ValueError(
+        raise InputError(
             f"data.rand_augment is for flat uint8 images with 3 channels, but {name} has "
             f"{str(dtype).removeprefix('torch.')} with {facts.channels} and axes {facts.image_size}: leave it out"
         )

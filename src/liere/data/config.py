@@ -19,6 +19,7 @@ from liere.data.section import DEFAULT_NAME, DataSection
 from liere.data.spatial import SpatialData
 from liere.data.ucf101 import Ucf101Data
 from liere.data.videos import VideosData
+from liere.errors import InputError
 from liere.files.reading import shorten
 
 from pydantic import BeforeValidator, Field  # isort: skip  (`liere.config_fields` tells where it is missing)
@@ -83,7 +84,7 @@ def _keep_own_fields(sections: Sequence[type[DataSection]], value: Any) -> Any:
     if section is None:
         *others, last = (repr(_name(one)) for one in sections)
         known = f"{', '.join(others)} or {last}"
-        raise ValueError(f"data.name must be {known}, got {shorten(repr(name))} of type {type(name).__name__}")
+        raise InputError(f"data.name must be {known}, got {shorten(repr(name))} of type {type(name).__name__}")
     kept: dict[Any, Any] = {"name": name}
     for field, content in _renamed(sections, value).items():
         owners = _owners(field, sections)
@@ -91,7 +92,7 @@ def _keep_own_fields(sections: Sequence[type[DataSection]], value: Any) -> Any:
             kept[field] = content
         elif all(content != owner.model_fields[field].default for owner in owners):
             named = ", ".join(map(_name, owners))
-            raise ValueError(f"data.{field} is not for {name}, only for {named}: leave it out")
+            raise InputError(f"data.{field} is not for {name}, only for {named}: leave it out")
     return kept
 
 

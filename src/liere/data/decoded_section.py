@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from liere.config_fields import CountOrZero, Few, FewOrZero, Share, Switch
 from liere.data.facts import DataFacts
 from liere.data.section import FileSection
+from liere.errors import InputError
 
 if TYPE_CHECKING:
     from liere.data.reading.decoded_files import DecodedFiles
@@ -91,7 +92,7 @@ class DecodedSection(FileSection):
         classes = self.read_classes()
         if len(classes) < 2:
             named = f"a single class, {classes[0]!r}" if classes else "no classes"
-            raise ValueError(f"{self.path} has {named}: there is nothing to learn; sort its files into two or more")
+            raise InputError(f"{self.path} has {named}: there is nothing to learn; sort its files into two or more")
         return classes
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
+from liere.errors import InputError
 from liere.files.reading import shorten
 
 __all__ = ["DataFacts"]
@@ -54,17 +55,17 @@ class DataFacts:
             ValueError: If something is missing, unknown or impossible; the message names it in one line.
         """
         if not isinstance(content, dict):
-            raise ValueError(f"facts of a data set must be an object, got {shorten(repr(content))}")  # noqa: TRY004
+            raise InputError(f"facts of a data set must be an object, got {shorten(repr(content))}")
         names = [field.name for field in fields(cls)]
         for name in names:
             if name not in content:
-                raise ValueError(f"the facts of the data set have no {name}")
+                raise InputError(f"the facts of the data set have no {name}")
         for name in content:
             if name not in names:
-                raise ValueError(f"the facts of the data set have an unknown entry {shorten(repr(name))}")
+                raise InputError(f"the facts of the data set have an unknown entry {shorten(repr(name))}")
         channels = content["channels"]
         if not _is_length(channels):
-            raise ValueError(f"channels must be a positive integer, got {shorten(repr(channels))}")
+            raise InputError(f"channels must be a positive integer, got {shorten(repr(channels))}")
         classes = _entries(content, "classes", "strings", lambda value: type(value) is str)
         size = _entries(content, "image_size", "positive integers", _is_length)
         mean = _entries(content, "mean", f"{channels} finite numbers", _is_finite, channels)
@@ -79,7 +80,7 @@ def _entries(
     value = content[name]
     is_list = isinstance(value, list) and 1 <= len(value) <= LONGEST and length in (None, len(value))
     if not is_list or not all(map(is_right, value)):
-        raise ValueError(f"{name} must be a list of {what}, got {shorten(repr(value))}")
+        raise InputError(f"{name} must be a list of {what}, got {shorten(repr(value))}")
     return tuple(value)
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from liere.data.global_seeds import global_seeds
 from liere.data.portable import dump_object, load_object
+from liere.errors import InputError, InputTypeError
 
 __all__ = ["GivenDataset", "describe", "sample_places"]
 
@@ -32,13 +33,13 @@ class GivenDataset:
 
     def __init__(self, dataset: Any, name: str) -> None:
         if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
-            raise TypeError(
+            raise InputTypeError(
                 f"{name} must be a data set with __len__ and __getitem__, got {type(dataset).__name__}: read streams "
                 "into a list of examples first"
             )
         self.dataset, self.name = dataset, name
         if not len(self):
-            raise ValueError(f"{name} has no examples: give at least one")
+            raise InputError(f"{name} has no examples: give at least one")
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -66,14 +67,14 @@ class GivenDataset:
         """Return the shape of an image, which those of other data sets must share, as they must its dtype."""
         (image, _), *_ = self.read([0], [0])
         if image.ndim < 3:
-            raise ValueError(
+            raise InputError(
                 f"images of {self.name} must be [channels, height, width], or with more axes, got shape "
                 f"{tuple(image.shape)}: add an axis for channels"
             )
         for other in others:
             for place, (one, _) in zip(ends := sample_places(len(other), 2), other.read(ends, ends), strict=True):
                 if (one.shape, one.dtype) != (image.shape, image.dtype):
-                    raise ValueError(
+                    raise InputError(
                         f"image {place} of {other.name} is {describe(one)}, but image 0 of {self.name} is "
                         f"{describe(image)}: make them alike"
                     )
@@ -92,7 +93,7 @@ class GivenDataset:
             values = image.double().flatten(1) / (255 if image.dtype == torch.uint8 else 1)
             total, squares, count = total + values.sum(1), squares + values.square().sum(1), count + values.shape[1]
         if not self._is_repeatable(places[:CHECKED]):
-            raise ValueError(
+            raise InputError(
                 f"images of {self.name} differ each time that they are asked for, so their mean cannot be computed: "
                 "give mean and std, or use the generators of torch, numpy or Python for random transforms"
             )
@@ -118,12 +119,14 @@ class GivenDataset:
     def _check(self, place: int, example: Any) -> tuple[Tensor, int]:
         if not isinstance(example, tuple | list) or len(example) != 2:
             kind = type(example).__name__
-            raise TypeError(f"example {place} of {self.name} must be an image and a label, got {kind}: return a pair")
+            raise InputTypeError(
+                f"example {place} of {self.name} must be an image and a label, got {kind}: return a pair"
+            )
         image, label = example
         try:
             number = operator.index(label)
         except TypeError:
-            raise TypeError(
+            raise InputTypeError(
                 f"label {place} of {self.name} must be an integer, got {label!r} of type {type(label).__name__}"
             ) from None
         return _to_tensor(image, f"image {place} of {self.name}"), number
@@ -132,13 +135,15 @@ class GivenDataset:
 def _to_tensor(image: Any, name: str) -> Tensor:
     if not isinstance(image, Tensor):
         if not hasattr(image, "convert"):  # of PIL, which need not be installed
-            raise TypeError(f"{name} must be a tensor [channels, *size] or a PIL image, got {type(image).__name__}")
+            raise InputTypeError(
+                f"{name} must be a tensor [channels, *size] or a PIL image, got {type(image).__name__}"
+            )
         import numpy as np
 
         pixels = np.array(image if image.mode in ("L", "RGB") else image.convert("RGB"))
         return torch.from_numpy(pixels).view(*pixels.shape[:2], -1).permute(2, 0, 1).contiguous()
     if image.dtype != torch.uint8 and not image.is_floating_point():
-        raise TypeError(f"{name} must be uint8 or float, got {describe(image)}: convert it")
+        raise InputTypeError(f"{name} must be uint8 or float, got {describe(image)}: convert it")
     return image.detach().cpu() if image.dtype == torch.uint8 else image.detach().cpu().float()
 
 

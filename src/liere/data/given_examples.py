@@ -15,6 +15,7 @@ from liere.data.augmentation import Augmentation
 from liere.data.examples import Batch, ExampleSet
 from liere.data.facts import DataFacts
 from liere.data.given_dataset import GivenDataset, describe, sample_places
+from liere.errors import InputError
 from liere.shapes import Int
 
 __all__ = ["GivenExamples", "read_labels"]
@@ -57,7 +58,7 @@ class GivenExamples(ExampleSet):
         examples = self.source.read(places, places if bits is None else bits.tolist())
         for place, (image, label) in zip(places, examples, strict=True):
             if image.shape != examples[0][0].shape or image.dtype != examples[0][0].dtype:
-                raise ValueError(
+                raise InputError(
                     f"image {place} of {self.source.name} is {describe(image)}, but image {places[0]} is "
                     f"{describe(examples[0][0])}: make them alike"
                 )
@@ -109,4 +110,4 @@ def _check_label(place: int, label: int, classes: int | None, name: str) -> None
     """Raise `ValueError` if a label is no place in the classes; None where their number is not known yet."""
     if label < 0 or (classes is not None and label >= classes):
         allowed = "at least 0" if classes is None else f"from 0 to {classes - 1}"
-        raise ValueError(f"label {place} of {name} must be {allowed}, got {label}: give all classes, or map labels")
+        raise InputError(f"label {place} of {name} must be {allowed}, got {label}: give all classes, or map labels")

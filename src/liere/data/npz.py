@@ -9,6 +9,7 @@ from liere.data.array_section import ArraySection
 from liere.data.arrays import ArrayData
 from liere.data.facts import DataFacts
 from liere.data.section import OwnFileSection
+from liere.errors import InputError
 
 if TYPE_CHECKING:
     from liere.data.reading.npz_arrays import NpzArrays
@@ -47,7 +48,7 @@ class NpzData(ArraySection, OwnFileSection):
 
         arrays = read_npz(self.path, self.seed)
         if self.sha256 is not None and arrays.sha256 != self.sha256:
-            raise ValueError(
+            raise InputError(
                 f"the arrays of {self.path} are not those that are meant: their SHA-256 sum is {arrays.sha256}, not "
                 f"{self.sha256}; make or fetch them again, or take them as they are with --data.sha256 null"
             )

@@ -8,6 +8,8 @@ import pickle
 import sys
 from typing import Any
 
+from liere.errors import InputTypeError
+
 __all__ = ["dump_object", "load_object"]
 
 REMEDY = "put its code in a module that can be imported, or install cloudpickle: pip install cloudpickle"
@@ -32,9 +34,11 @@ def dump_object(value: Any, name: str) -> bytes:
         content: bytes = importlib.import_module("cloudpickle" if has_cloudpickle else "pickle").dumps(value)
     except Exception as error:  # whatever the class of an object raises
         remedy = "leave out what belongs to this process, such as open files" if has_cloudpickle else REMEDY
-        raise TypeError(f"{name} cannot be sent to another process ({error}): {remedy}") from None
+        raise InputTypeError(f"{name} cannot be sent to another process ({error}): {remedy}") from None
     if not has_cloudpickle and b"__main__" in content and not hasattr(sys.modules["__main__"], "__file__"):
-        raise TypeError(f"{name} is defined in a notebook or a shell, where other processes do not find it: {REMEDY}")
+        raise InputTypeError(
+            f"{name} is defined in a notebook or a shell, where other processes do not find it: {REMEDY}"
+        )
     return content
 
 

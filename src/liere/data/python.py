@@ -14,6 +14,7 @@ from liere.data.augmentation import check_rand_augment
 from liere.data.facts import DataFacts
 from liere.data.given_examples import GivenExamples
 from liere.data.torch_datasets import find_given
+from liere.errors import InputError
 
 from pydantic import Field, model_validator  # isort: skip  (`liere.config_fields` tells where it is missing)
 
@@ -49,7 +50,7 @@ class PythonData(ArraySection):
         channels = len(self.mean)
         is_whole = self.digest and self.examples and len(self.classes) > 1 and len(self.image_shape) > 2
         if not is_whole or self.image_shape[0] != channels or len(self.std) != channels:
-            raise ValueError(
+            raise InputError(
                 "data.name python is for data sets that are given from Python and cannot be written by hand: use "
                 "liere.toolkit.train(..., data=liere.data.from_datasets(...))"
             )

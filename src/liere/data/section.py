@@ -16,7 +16,7 @@ from liere.config_fields import Rate, Section, Seed, Share, Side
 from liere.data.examples import ExampleSet
 from liere.data.facts import DataFacts
 from liere.data.subsets import SPLITS, choose_examples
-from liere.errors import suggest
+from liere.errors import InputError, suggest
 from liere.shapes import Int
 
 from pydantic import model_validator  # isort: skip  (`liere.config_fields` tells where it is missing)
@@ -101,7 +101,7 @@ class DataSection(Section):
             ValueError: If it is damaged, or a size is not available.
         """
         if split not in SPLITS:
-            raise ValueError(f"unknown split {split!r}: {suggest(split, SPLITS)}")
+            raise InputError(f"unknown split {split!r}: {suggest(split, SPLITS)}")
         return self.load_split(split, size or self.size, length)
 
     def decisive_fields(self) -> dict[str, Any]:
@@ -164,5 +164,5 @@ class OwnFileSection(FileSection):
     @model_validator(mode="after")
     def _root_is_given(self) -> OwnFileSection:
         if self.root is None:
-            raise ValueError(f"data.root is missing: say where the {self.name} are, like --data.root my-data")
+            raise InputError(f"data.root is missing: say where the {self.name} are, like --data.root my-data")
         return self

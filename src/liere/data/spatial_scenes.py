@@ -12,7 +12,7 @@ from liere.data.counter_random import combine, random_below, random_bits
 from liere.data.examples import Batch, ExampleSet
 from liere.data.facts import DataFacts
 from liere.data.glyphs import CELL, DIRECTIONS, SYMBOLS, draw_symbols
-from liere.errors import suggest, whole_number
+from liere.errors import InputError, suggest, whole_number
 from liere.shapes import Int, UInt8
 
 __all__ = ["SpatialReasoning"]
@@ -86,17 +86,17 @@ class SpatialReasoning(ExampleSet):
         size = whole_number("size", size)
         if size < CELL or size % CELL:
             near = max(round(size / CELL), 4) * CELL
-            raise ValueError(f"size must be a multiple of {CELL} px, the side of a cell, got {size}: use {near}")
+            raise InputError(f"size must be a multiple of {CELL} px, the side of a cell, got {size}: use {near}")
         if split not in LENGTHS:
-            raise ValueError(f"unknown split {split!r}: {suggest(str(split), LENGTHS)}")
+            raise InputError(f"unknown split {split!r}: {suggest(str(split), LENGTHS)}")
         if colors not in INKS:
-            raise ValueError(f"unknown colors {colors!r}: {suggest(str(colors), INKS)}")
+            raise InputError(f"unknown colors {colors!r}: {suggest(str(colors), INKS)}")
         if dtype not in (torch.float32, torch.uint8):
-            raise ValueError(f"dtype must be torch.float32 or torch.uint8, got {dtype}")
+            raise InputError(f"dtype must be torch.float32 or torch.uint8, got {dtype}")
         self.size, self.split, self.colors, self.dtype = size, split, colors, dtype
         self.seed = whole_number("seed", seed)
         if not -(2**63) <= self.seed < 2**63:
-            raise ValueError(f"seed must fit into 64 bits, got {seed}: use a smaller one")
+            raise InputError(f"seed must fit into 64 bits, got {seed}: use a smaller one")
         self.length = LENGTHS[split] if length is None else whole_number("length", length)
         self.cells_per_side = size // CELL
         self.distance = _range("distance", distance)
@@ -113,17 +113,17 @@ class SpatialReasoning(ExampleSet):
     def _check(self) -> None:
         for name in ("length", "distractor_arrows", "distractor_letters"):
             if getattr(self, name) < 0:
-                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+                raise InputError(f"{name} must be at least 0, got {getattr(self, name)}")
         side = self.cells_per_side
         nearest, farthest = self.distance
         if not 1 <= nearest <= farthest < side:
-            raise ValueError(
+            raise InputError(
                 f"distance must be between 1 and {side - 1} cells in a grid of {side} x {side}, got "
                 f"{nearest if nearest == farthest else self.distance}: choose a smaller distance or a larger size"
             )
         needed = 1 + farthest + self.distractor_arrows + self.distractor_letters
         if needed > side**2:
-            raise ValueError(
+            raise InputError(
                 f"size {self.size} has {side} x {side} cells, too few for {self.distractor_arrows} distractor_arrows, "
                 f"{self.distractor_letters} distractor_letters, the Y and its target: "
                 "choose a larger size or fewer distractors"
@@ -192,7 +192,7 @@ class SpatialReasoning(ExampleSet):
             if not len(pending):
                 break
         else:
-            raise ValueError(
+            raise InputError(
                 f"a grid of size {self.size} with so few symbols has no variant in split {self.split!r}: "
                 "choose a larger size or more distractors"
             )
@@ -266,6 +266,6 @@ class SpatialReasoning(ExampleSet):
 def _range(name: str, value: Any) -> tuple[int, int]:
     if isinstance(value, list | tuple):
         if len(value) != 2:
-            raise ValueError(f"{name} must be a number or the two ends of a range, got {value!r}")
+            raise InputError(f"{name} must be a number or the two ends of a range, got {value!r}")
         return whole_number(name, value[0]), whole_number(name, value[1])
     return whole_number(name, value), whole_number(name, value)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from liere.data.counter_random import combine
+from liere.errors import InputError
 from liere.shapes import Int
 
 __all__ = ["SPLITS", "choose_examples", "divide", "draw_fraction", "hold_out", "stable_key"]
@@ -28,7 +29,7 @@ def draw_fraction(labels: Int[Tensor, "examples"], fraction: float, seed: int = 
         [2, 4]
     """
     if not 0 < fraction <= 1:
-        raise ValueError(f"fraction must be above 0 and at most 1, got {fraction}")
+        raise InputError(f"fraction must be above 0 and at most 1, got {fraction}")
     return _first_of_each_class(labels, fraction, seed).sort().values
 
 
@@ -45,10 +46,10 @@ def hold_out(
         (27, 3)
     """
     if not 0 < share < 1:
-        raise ValueError(f"the share to hold out must be between 0 and 1, got {share}")
+        raise InputError(f"the share to hold out must be between 0 and 1, got {share}")
     out = _first_of_each_class(labels, share, ~seed, keep=1)
     if not len(out):
-        raise ValueError("no class has two examples, so none can be held out: use data.holdout 0")
+        raise InputError("no class has two examples, so none can be held out: use data.holdout 0")
     kept = torch.ones(len(labels), dtype=torch.bool)
     kept[out] = False
     return kept.nonzero()[:, 0], out.sort().values

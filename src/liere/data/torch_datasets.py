@@ -13,6 +13,7 @@ from liere.data.facts import DataFacts
 from liere.data.given_dataset import GivenDataset, sample_places
 from liere.data.given_examples import read_labels
 from liere.data.subsets import SPLITS, divide
+from liere.errors import InputError
 from liere.shapes import Int
 
 __all__ = ["GivenData", "find_given", "from_datasets"]
@@ -75,7 +76,7 @@ class GivenData:
             return part, torch.arange(len(self.parts[part]))
         places = divide(self.labels("all"), torch.arange(len(self.parts["all"])), seed)
         if not len(places["test"]):
-            raise ValueError(f"{self!r} has no class with two examples, so none is left to test with: give more")
+            raise InputError(f"{self!r} has no class with two examples, so none is left to test with: give more")
         return "all", places[split] if len(places[split]) else places["test"]
 
     def labels(self, part: str) -> Int[Tensor, "examples"]:
@@ -124,7 +125,7 @@ def from_datasets(
         (('0', '1'), (8, 8))
     """
     if test is None and val is not None:
-        raise ValueError("val is given without test: give test, too, or one data set that is divided")
+        raise InputError("val is given without test: give test, too, or one data set that is divided")
     given = {"all": train} if test is None else {"train": train, "val": val, "test": test}
     parts = {
         split: GivenDataset(dataset, "train" if split == "all" else split)
@@ -161,7 +162,7 @@ def find_given(digest: str, description: str, examples: dict[str, int]) -> Given
         return _GIVEN[digest]
     sizes = ", ".join(f"{number:,} {split}" for split, number in examples.items())
     others = f", and those given are others: {', '.join(map(repr, _GIVEN.values()))}" if _GIVEN else ""
-    raise ValueError(
+    raise InputError(
         f"the data of this run were given from Python ({description}: {sizes} examples) and are not here{others}; "
         "give them again: data=liere.data.from_datasets(...)"
     )
@@ -173,9 +174,9 @@ def _class_names(parts: dict[str, GivenDataset], classes: Any) -> tuple[str, ...
         highest = max(int(read_labels(part).max()) for part in parts.values())
         classes = range(highest + 1)
     if isinstance(classes, str) or len(set(classes)) < len(classes):
-        raise ValueError(f"classes must be different names, one per class, got {classes!r}")
+        raise InputError(f"classes must be different names, one per class, got {classes!r}")
     if len(classes) < 2:
-        raise ValueError(f"classes must be two or more, got {list(classes)}: there is nothing to learn")
+        raise InputError(f"classes must be two or more, got {list(classes)}: there is nothing to learn")
     return tuple(map(str, classes))
 
 

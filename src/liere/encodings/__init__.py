@@ -8,7 +8,7 @@ from typing import Any
 from liere.encodings.contract import PositionEncoding, TransformerShape
 from liere.encodings.registry import find_encoding, list_encodings, register_encoding
 from liere.encodings.rotary import RotaryEncoding
-from liere.errors import UnknownOptionError, suggest
+from liere.errors import InputTypeError, UnknownOptionError, suggest
 
 __all__ = [
     "PositionEncoding",
@@ -45,7 +45,7 @@ def create_encoding(name: str, shape: TransformerShape, **options: Any) -> Posit
     takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
     for option in options:
         if option in implied:
-            raise TypeError(f"{option} is part of the name {name!r}: leave out {option}={options[option]!r}")
+            raise InputTypeError(f"{option} is part of the name {name!r}: leave out {option}={options[option]!r}")
         if option not in known_options and not takes_any:
             hint = suggest(option, known_options) if known_options else "it has no options"
             raise UnknownOptionError(f"encoding {name!r} has no option {option!r}: {hint}")

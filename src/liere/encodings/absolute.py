@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from liere.encodings.contract import PositionEncoding, TransformerShape
+from liere.errors import InputError
 from liere.shapes import Float
 
 __all__ = ["Absolute"]
@@ -37,7 +38,7 @@ class Absolute(PositionEncoding):
     def __init__(self, grid: tuple[int, ...], dim: int, *, num_prefix_tokens: int = 0, init_std: float = 0.02) -> None:
         super().__init__()
         if init_std < 0:
-            raise ValueError(f"init_std must not be negative, got {init_std}: use 0.02 (timm) or 1 (published code)")
+            raise InputError(f"init_std must not be negative, got {init_std}: use 0.02 (timm) or 1 (published code)")
         self.grid = tuple(grid)
         self.num_prefix_tokens = num_prefix_tokens
         self.init_std = init_std
@@ -58,7 +59,7 @@ class Absolute(PositionEncoding):
         mine = self.grid, self.num_prefix_tokens, self.embedding.shape[-1]
         theirs = shape.grid, shape.num_prefix_tokens, shape.dim
         if mine != theirs:
-            raise ValueError(
+            raise InputError(
                 f"encoding was built for (grid, num_prefix_tokens, dim) = {mine}, but the model has {theirs}"
             )
 
@@ -75,7 +76,7 @@ class Absolute(PositionEncoding):
         if grid == self.grid:
             return self.embedding
         if len(grid) not in INTERPOLATION:
-            raise ValueError(
+            raise InputError(
                 f"absolute positions of {len(grid)} axes cannot be interpolated from {self.grid} to {grid}: "
                 "use inputs of the training size, or a rotary encoding"
             )

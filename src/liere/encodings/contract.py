@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
+from liere.errors import InputError
 from liere.shapes import Float
 
 __all__ = ["PositionEncoding", "Rotations", "TransformerShape"]
@@ -38,7 +39,7 @@ class TransformerShape:
 
     def __post_init__(self) -> None:
         if self.dim % self.num_heads:
-            raise ValueError(f"dim={self.dim} is not divisible by heads={self.num_heads}: choose other heads")
+            raise InputError(f"dim={self.dim} is not divisible by heads={self.num_heads}: choose other heads")
 
     @property
     def ndim(self) -> int:

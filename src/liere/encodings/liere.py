@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from liere.encodings.contract import PositionEncoding, TransformerShape
 from liere.encodings.rotary import RotaryEncoding
-from liere.errors import whole_number
+from liere.errors import InputError, whole_number
 from liere.generators import skew_from_upper
 from liere.shapes import Float
 
@@ -71,10 +71,10 @@ class LieRE(RotaryEncoding):
         dtype: torch.dtype | None = None,
     ) -> None:
         if not math.isfinite(init_scale) or init_scale < 0:
-            raise ValueError(f"init_scale must be finite and not negative, got {init_scale}")
+            raise InputError(f"init_scale must be finite and not negative, got {init_scale}")
         block_size = whole_number("block_size", block_size)
         if not 2 <= block_size <= head_dim:
-            raise ValueError(
+            raise InputError(
                 f"block_size must be between 2 and head_dim={head_dim}, got {block_size}: "
                 "use 2 for RoPE-Mixed, head_dim for dense LieRE"
             )
@@ -150,7 +150,7 @@ class LieRE(RotaryEncoding):
             remedy = (
                 "count from the first layer, 0" if layer < 0 else f"build the encoding with depth={layer + 1} or more"
             )
-            raise ValueError(f"layer must be between 0 and {self.depth - 1}, got {layer}: {remedy}")
+            raise InputError(f"layer must be between 0 and {self.depth - 1}, got {layer}: {remedy}")
         upper = self.generators[0 if self.share_layers else layer]
         return skew_from_upper(upper if upper.dtype == torch.float64 else upper.float(), self.block_size)
 

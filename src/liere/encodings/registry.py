@@ -13,7 +13,7 @@ from liere.encodings.none import NoEncoding
 from liere.encodings.rope_mixed import RoPEMixed
 from liere.encodings.sincos import SinCos
 from liere.encodings.visionllama import VisionLLaMA
-from liere.errors import nearest, suggest
+from liere.errors import InputError, InputTypeError, nearest, suggest
 
 __all__ = ["encoding_name", "find_encoding", "is_built_in", "list_encodings", "register_encoding"]
 
@@ -62,14 +62,14 @@ def register_encoding(cls: type[PositionEncoding]) -> type[PositionEncoding]:
     _check_class(cls, repr(cls))
     name = getattr(cls, "name", None)
     if not isinstance(name, str) or not re.fullmatch(r"[^\s:=,]+", name):
-        raise ValueError(
+        raise InputError(
             f"{_path(cls)} needs a name without spaces, colons, commas and equals signs, got {name!r}: "
             'write name = "my_encoding" in the class'
         )
     other = _find_by_name(name)
     # The same class of a notebook's cell or a module that was executed again takes the place of the old one.
     if other is not None and _path(other[0]) != _path(cls):
-        raise ValueError(f"the encoding {name!r} of {_path(cls)} exists already, in {_path(other[0])}: rename it")
+        raise InputError(f"the encoding {name!r} of {_path(cls)} exists already, in {_path(other[0])}: rename it")
     _REGISTERED[name] = _BY_PATH[_path(cls)] = cls
     return cls
 
@@ -90,7 +90,7 @@ def find_encoding(name: str) -> tuple[type[PositionEncoding], dict[str, Any]]:
         (<class 'liere.encodings.sincos.SinCos'>, {})
     """
     if not isinstance(name, str):
-        raise TypeError(f"encoding must be a name or a PositionEncoding, got {type(name).__name__}: try 'liere8'")
+        raise InputTypeError(f"encoding must be a name or a PositionEncoding, got {type(name).__name__}: try 'liere8'")
     found = _find_by_name(name)
     if found is not None:
         return found
@@ -99,7 +99,7 @@ def find_encoding(name: str) -> tuple[type[PositionEncoding], dict[str, Any]]:
     examples = [example for known in list_encodings() for example in _examples(known)]
     hint = suggest(name, examples)
     own = "" if nearest(name, examples) else ", or call liere.register_encoding with your own first"
-    raise ValueError(f"unknown encoding {name!r}: {hint}{own}")
+    raise InputError(f"unknown encoding {name!r}: {hint}{own}")
 
 
 def is_built_in(cls: type[PositionEncoding]) -> bool:
@@ -149,32 +149,32 @@ def _find_by_path(path: str) -> type[PositionEncoding]:
         short = class_name.rpartition(".")[2]
         found = next((cls for cls in _REGISTERED.values() if cls.__name__ == short), None)
         if found is None:
-            raise ValueError(
+            raise InputError(
                 f"encoding {path!r} was defined in a script, notebook or function: define or import {short} here, and "
                 f"call liere.register_encoding({short}) first"
             )
     if found is None:
-        raise ValueError(f"encoding {path!r}: the module {module_name} has no {class_name!r}; is it spelled right?")
+        raise InputError(f"encoding {path!r}: the module {module_name} has no {class_name!r}; is it spelled right?")
     _check_class(found, f"encoding {path!r}")
     return found
 
 
 def _import(module: str, path: str) -> object:
     if not all(part.isidentifier() for part in module.split(".")):
-        raise ValueError(f"encoding {path!r}: {module!r} is no name of a module; write package.module:Class")
+        raise InputError(f"encoding {path!r}: {module!r} is no name of a module; write package.module:Class")
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise  # of something that the module itself needs
-        raise ValueError(
+            raise ImportError(f"encoding {path!r} needs {error.name}: pip install {error.name}") from error
+        raise InputError(
             f"encoding {path!r}: there is no module {error.name!r}; install it, or put its folder on PYTHONPATH"
         ) from None
 
 
 def _check_class(cls: object, what: str) -> None:
     if not (isinstance(cls, type) and issubclass(cls, PositionEncoding)):
-        raise TypeError(f"{what} is not a position encoding: derive it from liere.PositionEncoding")
+        raise InputTypeError(f"{what} is not a position encoding: derive it from liere.PositionEncoding")
 
 
 def _examples(name: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from liere.encodings.liere import LieRE
+from liere.errors import InputError
 
 __all__ = ["RoPEMixed"]
 
@@ -27,7 +28,7 @@ class RoPEMixed(LieRE):
 
     def __init__(self, ndim: int, head_dim: int, *, block_size: int = 2, **options: Any) -> None:
         if block_size != 2:
-            raise ValueError(f"RoPE-Mixed has block_size=2, got {block_size}: use LieRE for other sizes")
+            raise InputError(f"RoPE-Mixed has block_size=2, got {block_size}: use LieRE for other sizes")
         super().__init__(ndim, head_dim, block_size=block_size, **options)
 
     @classmethod

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from liere.encodings.cache import RotationCache
 from liere.encodings.contract import PositionEncoding, Rotations, TransformerShape
-from liere.errors import whole_number
+from liere.errors import InputError, whole_number
 from liere.positions import check_positions
 from liere.rotations import check_shapes, position_rotations, rotate_together
 from liere.rotations.buffers import drop_buffers
@@ -54,7 +54,7 @@ class RotaryEncoding(PositionEncoding):
         super().__init__()
         for argument, value in {"ndim": ndim, "head_dim": head_dim, "num_heads": num_heads, "depth": depth}.items():
             if whole_number(argument, value) < 1:
-                raise ValueError(f"{argument} must be at least 1, got {value}")
+                raise InputError(f"{argument} must be at least 1, got {value}")
         self.ndim = ndim
         self.head_dim = head_dim
         self.block_size = block_size
@@ -177,7 +177,7 @@ class RotaryEncoding(PositionEncoding):
             ("depth", self.depth, shape.depth, self.share_layers),
         ]:
             if mine != theirs and not serves_any:
-                raise ValueError(
+                raise InputError(
                     f"encoding was built with {argument}={mine}, but the model has {theirs}: "
                     f"build it with {argument}={theirs}" + _sharing_hint(argument)
                 )
@@ -190,7 +190,7 @@ class RotaryEncoding(PositionEncoding):
 
     def _check(self, name: str, x: Tensor, rotations: Tensor, num_prefix_tokens: int, **names: str) -> None:
         if x.shape[-1] != self.head_dim:
-            raise ValueError(
+            raise InputError(
                 f"{name} has head_dim {x.shape[-1]}, but this encoding was built with head_dim={self.head_dim}"
             )
         check_shapes(x, rotations, num_prefix_tokens, name=name, **names)

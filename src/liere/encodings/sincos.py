@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from liere.encodings.contract import PositionEncoding, TransformerShape
+from liere.errors import InputError
 from liere.shapes import Float
 
 __all__ = ["SinCos"]
@@ -32,9 +33,9 @@ class SinCos(PositionEncoding):
     def __init__(self, grid: tuple[int, ...], dim: int, *, temperature: float = 10_000.0) -> None:
         super().__init__()
         if dim < 2 * len(grid):
-            raise ValueError(f"dim must be at least {2 * len(grid)} for {len(grid)} axes, got {dim}")
+            raise InputError(f"dim must be at least {2 * len(grid)} for {len(grid)} axes, got {dim}")
         if temperature <= 0:
-            raise ValueError(f"temperature must be positive, got {temperature}")
+            raise InputError(f"temperature must be positive, got {temperature}")
         self.grid = tuple(grid)
         self.dim = dim
         self.temperature = temperature
@@ -47,7 +48,7 @@ class SinCos(PositionEncoding):
     def check_fit(self, shape: TransformerShape) -> None:
         """Raise `ValueError` if the grid or the width differ."""
         if (self.grid, self.dim) != (shape.grid, shape.dim):
-            raise ValueError(
+            raise InputError(
                 f"encoding was built for grid {self.grid} and dim {self.dim}, but the model has {shape.grid} "
                 f"and {shape.dim}"
             )

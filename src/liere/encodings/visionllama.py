@@ -7,6 +7,7 @@ from torch import Tensor
 
 from liere.encodings.contract import PositionEncoding, TransformerShape
 from liere.encodings.rotary import RotaryEncoding
+from liere.errors import InputError
 from liere.generators import skew_from_upper
 from liere.shapes import Float
 
@@ -33,10 +34,10 @@ class VisionLLaMA(RotaryEncoding):
 
     def __init__(self, ndim: int, head_dim: int, *, num_heads: int = 1, depth: int = 1) -> None:
         if ndim < 1:
-            raise ValueError(f"ndim must be at least 1, got {ndim}")
+            raise InputError(f"ndim must be at least 1, got {ndim}")
         pairs = head_dim // (2 * ndim)
         if pairs < 1:
-            raise ValueError(f"head_dim must be at least {2 * ndim} for {ndim} axes, got {head_dim}: use fewer heads")
+            raise InputError(f"head_dim must be at least {2 * ndim} for {ndim} axes, got {head_dim}: use fewer heads")
         super().__init__(
             ndim,
             head_dim,

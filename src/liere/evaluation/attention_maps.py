@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from liere.errors import InputError
 from liere.layers import Attention
 from liere.shapes import Float, UInt8
 from liere.vit import VisionTransformer
@@ -36,7 +37,7 @@ def cls_attention(
         [(5, 2, 3), (5, 2, 3), (5, 2, 3)]
     """
     if model.cls_token is None:
-        raise ValueError("attention maps start at the CLS token, but the model was built with pool='mean'")
+        raise InputError("attention maps start at the CLS token, but the model was built with pool='mean'")
     seen: list[Tensor] = []
 
     def look(attention: Attention, arguments: tuple[Any, ...]) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from liere.errors import suggest
+from liere.errors import InputError, suggest
 
 __all__ = ["ComputeSaving", "Curve", "compute_savings", "examples_to_reach", "mean_curve", "monotone"]
 
@@ -59,10 +59,10 @@ def compute_savings(
         ComputeSaving(target=0.8, examples=400.0, operations=2000.0, fewer_examples=2.0, fewer_operations=1.6)
     """
     if baseline not in curves:
-        raise ValueError(f"baseline {baseline!r} has no curve: {suggest(baseline, curves)}")
+        raise InputError(f"baseline {baseline!r} has no curve: {suggest(baseline, curves)}")
     for method in curves:
         if not cost.get(method, 0) > 0:
-            raise ValueError(
+            raise InputError(
                 f"cost of {method!r} must be above 0, got {cost.get(method)}: give the cost of one example"
             )
     means = {method: mean_curve(seeds) for method, seeds in curves.items()}
@@ -100,7 +100,7 @@ def mean_curve(curves: Sequence[Curve]) -> list[dict[str, float]]:
     by_examples = [{point["examples"]: point["accuracy"] for point in curve} for curve in curves]
     common = sorted(set(by_examples[0]).intersection(*by_examples[1:])) if by_examples else []
     if not common or common[0] <= 0:
-        raise ValueError(
+        raise InputError(
             f"{len(curves)} curves of {[len(curve) for curve in curves]} validations have none at the same number of "
             "examples above 0: validate all seeds as often"
         )
@@ -109,7 +109,7 @@ def mean_curve(curves: Sequence[Curve]) -> list[dict[str, float]]:
         for examples in common
     ]
     if not all(math.isfinite(point["accuracy"]) for point in means):
-        raise ValueError("a learning curve needs finite accuracies: some are infinite or not a number")
+        raise InputError("a learning curve needs finite accuracies: some are infinite or not a number")
     return means
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from liere.errors import InputError
 from liere.evaluation.intervals import Floats, Interval, Values, percentile_interval
 from liere.evaluation.paired_tests import checked_pairs
 from liere.evaluation.resampling import PAIRED_RESAMPLES, resampled_means
@@ -33,11 +34,11 @@ def relative_drop(before: Values, after: Values, *, seed: int = 0, resamples: in
     """
     pairs = checked_pairs(before=before, after=after)
     if pairs.min() < 0 or pairs.max() > 1:
-        raise ValueError(
+        raise InputError(
             f"before and after must be from 0 (wrong) to 1 (right), got {pairs.min():g} to {pairs.max():g}"
         )
     if not pairs[0].any():
-        raise ValueError("before has no right answer: a relative drop needs an accuracy above 0")
+        raise InputError("before has no right answer: a relative drop needs an accuracy above 0")
     means = resampled_means(pairs, seed, resamples)
     means = means[:, means[0] > 0]
     ends = pairs.mean(axis=1)
@@ -65,7 +66,7 @@ def drop_difference(
     """
     columns = np.concatenate([checked_pairs(before=before, after=after) for before, after in (first, second)])
     if not (columns[0].any() and columns[2].any()):
-        raise ValueError("before has no right answer: a relative drop needs an accuracy above 0")
+        raise InputError("before has no right answer: a relative drop needs an accuracy above 0")
 
     def difference(means: Floats) -> Floats:
         return means[3] / means[2] - means[1] / means[0]

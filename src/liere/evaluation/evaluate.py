@@ -16,6 +16,7 @@ from torch import Tensor
 from liere.data.batches import EvaluationBatches
 from liere.data.examples import Batch, ExampleSet
 from liere.data.loader import make_loader
+from liere.errors import InputError
 from liere.evaluation.intervals import accuracy_interval, mean_interval
 from liere.evaluation.predictions import Predictions
 from liere.evaluation.shuffled_data import ShuffledData
@@ -94,7 +95,7 @@ def _check_sizes(run: Run, data: dict[Condition, ExampleSet], batch_size: int) -
     for split in data.values():
         grid_shape(*image_and_patch(split.facts.image_size, run.config.model.patch_size))
         if -(-len(split) // batch_size) < world:
-            raise ValueError(
+            raise InputError(
                 f"{len(split)} examples in batches of {batch_size} are too few for {world} processes: "
                 "use fewer devices or smaller batches"
             )
@@ -105,7 +106,7 @@ def _offsets(
 ) -> dict[Condition, tuple[float, ...] | None]:
     """Return where each condition places the grid, in token steps."""
     if any(condition.placement for condition in wanted) and not model.encoding.has_coordinates:
-        raise ValueError(f"placements move coordinates, but the encoding {encoding} has none: leave them out")
+        raise InputError(f"placements move coordinates, but the encoding {encoding} has none: leave them out")
     return {one: one.offsets(len(model.grid)) if one.placement else None for one in wanted}
 
 
@@ -115,9 +116,9 @@ def _write(
     """Write predictions and what follows from them into the run, and return the record of `evaluation.json`."""
     skipped = len(split) - len(predictions.ids)
     if skipped and not split.can_skip:
-        raise RuntimeError(f"{skipped} of {len(split)} test examples were not predicted: evaluate again")
+        raise InputError(f"{skipped} of {len(split)} test examples were not predicted: evaluate again")
     if not all(map(math.isfinite, predictions.losses)):
-        raise ValueError(f"{weights} gives losses that are not finite: it is damaged, or training had diverged")
+        raise InputError(f"{weights} gives losses that are not finite: it is damaged, or training had diverged")
     file = run.folder / "predictions" / f"{weights.stem}-test-{condition.name}.csv"
     record = condition.as_dict() | {
         "examples": len(predictions.ids),

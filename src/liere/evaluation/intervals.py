@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
+from liere.errors import InputError
+
 __all__ = [
     "CONFIDENCE",
     "ROUNDING",
@@ -135,7 +137,7 @@ def checked_values(values: Values) -> Floats:
     """
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1 or not len(values):
-        raise ValueError(f"an interval needs a list of at least one value, got shape {values.shape}")
+        raise InputError(f"an interval needs a list of at least one value, got shape {values.shape}")
     if not np.isfinite(values).all():
-        raise ValueError("an interval needs finite values: some are infinite or not a number")
+        raise InputError("an interval needs finite values: some are infinite or not a number")
     return values

@@ -13,6 +13,7 @@ from liere.data.decoded_section import ClipSection, ImageFileSection
 from liere.data.reading.crops import crop_middle, to_tensor
 from liere.data.reading.file_table import FileTable
 from liere.data.reading.image_files import read_image
+from liere.errors import InputError
 from liere.runs.run import Run
 
 __all__ = ["ExampleReader"]
@@ -54,7 +55,7 @@ class ExampleReader:
         if isinstance(self.data, ClipSection):
             return self._read_video(path, self.data)
         if len(self.image_size) != 2 or self.facts.channels not in (1, 3):
-            raise ValueError(
+            raise InputError(
                 f"the run was trained on examples of {self.facts.channels} channels and axes {self.image_size}, which "
                 f"{path} cannot hold: call liere.evaluation.predict.predict with tensors"
             )
@@ -75,12 +76,12 @@ class ExampleReader:
         axes = len(self.image_size)
         batch = tensor[None] if tensor.ndim == axes + 1 else tensor
         if batch.ndim != axes + 2 or batch.shape[1] != self.facts.channels:
-            raise ValueError(
+            raise InputError(
                 f"a tensor has shape {list(tensor.shape)}, but the run takes [channels, *size], or a batch of these, "
                 f"with {self.facts.channels} channels and {axes} axes"
             )
         if batch.dtype != torch.uint8 and not batch.is_floating_point():
-            raise ValueError(f"a tensor has dtype {batch.dtype}: give bytes (uint8) from 0 to 255, or floats")
+            raise InputError(f"a tensor has dtype {batch.dtype}: give bytes (uint8) from 0 to 255, or floats")
         return resize(batch, self.image_size) if axes in (2, 3) else batch
 
     def _sized(self, size: int | None) -> tuple[int, ...]:
@@ -91,7 +92,7 @@ class ExampleReader:
             return tuple(max(round(size * length / known[-1]), 1) for length in known)
         if isinstance(self.data, ClipSection):
             return (known[0], size, size)
-        raise ValueError(f"size {size} is for images and videos, but the run has axes {known}: resize the tensors")
+        raise InputError(f"size {size} is for images and videos, but the run has axes {known}: resize the tensors")
 
     def _read_video(self, path: Path, data: ClipSection) -> Tensor:
         from liere.data.reading.video_files import VideoFiles

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special, stats
 
+from liere.errors import InputError
 from liere.evaluation.intervals import (
     ROUNDING,
     TAIL,
@@ -119,7 +120,7 @@ def paired_z_test(first: Values, second: Values) -> PairedZ:
     """
     differences = np.subtract(*checked_pairs(first=first, second=second))
     if len(differences) < 2:
-        raise ValueError("a paired Z-test needs at least two examples: one pair has no variance")
+        raise InputError("a paired Z-test needs at least two examples: one pair has no variance")
     mean = float(differences.mean())
     if np.ptp(differences) == 0:
         z = math.copysign(math.inf, mean) if mean else 0.0
@@ -163,7 +164,7 @@ def checked_pairs(**named: Values) -> Floats:
     """Return two lists as `[2, examples]`."""
     (one, first), (other, second) = ((name, checked_values(values)) for name, values in named.items())
     if len(first) != len(second):
-        raise ValueError(f"pairs need the same examples: {one} has {len(first)} values, {other} has {len(second)}")
+        raise InputError(f"pairs need the same examples: {one} has {len(first)} values, {other} has {len(second)}")
     return np.stack([first, second])
 
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from liere.data.reading.decoded_files import UnreadableError
+from liere.errors import InputError
 from liere.evaluation.new_examples import ExampleReader
 from liere.runs.image_classifier import ImageClassifier
 from liere.runs.model import load_model
@@ -72,9 +73,9 @@ def predict(
         ValueError: If nothing can be read, or tensors do not fit the run.
     """
     if weights not in WEIGHTS:
-        raise ValueError(f"weights must be one of {', '.join(WEIGHTS)}, got {weights!r}")
+        raise InputError(f"weights must be one of {', '.join(WEIGHTS)}, got {weights!r}")
     if top < 1:
-        raise ValueError(f"top must be a positive integer, got {top}")
+        raise InputError(f"top must be a positive integer, got {top}")
     reader = ExampleReader(run, size)
     given = [images] if isinstance(images, str | Path | Tensor) else list(images)
     model = load_model(run.config, run.best_weights if weights == "best" else run.final_weights, run.facts)
@@ -87,7 +88,7 @@ def predict(
         for prediction in _classify(classifier, part, run.facts.classes, top, device)
     ]
     if not found:
-        raise ValueError(f"none of the {len(given)} images given can be read: give files of the run's kind, or tensors")
+        raise InputError(f"none of the {len(given)} images given can be read: give files of the run's kind, or tensors")
     return found
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from liere.errors import InputError
 from liere.files.reading import DamagedError, read_bytes, read_gzip
 from liere.files.writing import write_atomically
 
@@ -51,7 +52,7 @@ class Predictions:
 
     def __post_init__(self) -> None:
         if any(first >= second for first, second in pairwise([-1, *self.ids])):
-            raise ValueError(
+            raise InputError(
                 f"predictions must be one an example, in the order of ids, but {len(self.ids)} ids are not: "
                 f"{len(set(self.ids))} of them are different"
             )
@@ -85,20 +86,20 @@ class Predictions:
             header, *rows = content.decode("ascii").splitlines()
             del content
             if header != ",".join(COLUMNS):
-                raise ValueError("another header")  # noqa: TRY301  (said below, as all else)
+                raise InputError("another header")
             columns: tuple[list[Any], ...] = ([], [], [], [])
             for start in range(0, len(rows), ROWS_AT_ONCE):
                 cells = [row.split(",") for row in rows[start : start + ROWS_AT_ONCE]]
                 for column, kind, part in zip(columns, KINDS, zip(*cells, strict=True), strict=True):
                     column.extend(map(kind, part))
             if any(not 0 <= number < LARGEST for column in columns[:3] for number in column):
-                raise ValueError("no places or classes")  # noqa: TRY301
+                raise InputError("no places or classes")
             if not all(map(math.isfinite, columns[3])):
-                raise ValueError("no losses")  # noqa: TRY301
+                raise InputError("no losses")
             return cls(*columns)
         except ValueError as error:
             hint = f"{error}; " if isinstance(error, DamagedError) else ""
-            raise ValueError(f"{hint}{path} does not hold predictions ({', '.join(COLUMNS)}): evaluate again") from None
+            raise InputError(f"{hint}{path} does not hold predictions ({', '.join(COLUMNS)}): evaluate again") from None
 
 
 def read_predictions(run: Run, record: dict[str, Any]) -> Predictions:
@@ -115,7 +116,7 @@ def read_predictions(run: Run, record: dict[str, Any]) -> Predictions:
     path = run.predictions_file(record)
     found = Predictions.read(path)
     if len(found.ids) != record["examples"]:
-        raise ValueError(
+        raise InputError(
             f"{path} has {len(found.ids):,} predictions, but {run.evaluation_file} says {record['examples']:,}: "
             "evaluate again"
         )
@@ -143,13 +144,13 @@ def common_examples(parts: Sequence[Predictions]) -> list[Predictions]:
     for number in ids:
         labels = sorted({table[number][1] for table in tables})
         if len(labels) > 1:
-            raise ValueError(
+            raise InputError(
                 f"test example {number} has the labels {labels}: these runs were tested on different data; evaluate "
                 "them again on the same"
             )
     most = max(map(len, tables))
     if len(ids) < LEAST_COMMON * most:
-        raise ValueError(
+        raise InputError(
             f"only {len(ids)} of {most} test examples are common to these runs: evaluate them again on the same ones"
         )
     return [Predictions(*map(list, zip(*(table[number] for number in ids), strict=True))) for table in tables]

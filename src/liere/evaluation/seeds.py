@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from liere.errors import InputError
 from liere.evaluation.intervals import CONFIDENCE, Interval, Values
 
 __all__ = ["SIGNIFICANT", "SeedComparison", "SeedSpread", "compare_seeds", "seed_interval", "seed_spread"]
@@ -111,7 +112,7 @@ def seed_interval(values: Values, *, least: float = 0.0, most: float = 1.0) -> I
         1.0
     """
     if len(values) < 2:
-        raise ValueError(f"an interval over seeds needs at least two of them, got {len(values)}")
+        raise InputError(f"an interval over seeds needs at least two of them, got {len(values)}")
     mean, reach = float(np.mean(values)), _reach(values)
     if reach == 0:
         return Interval(mean, mean, mean, "constant")

@@ -10,6 +10,7 @@ from torch import Tensor
 from liere.data.counter_random import combine, random_bits
 from liere.data.examples import Batch, ExampleSet
 from liere.data.facts import DataFacts
+from liere.errors import InputError
 from liere.layers import grid_shape
 from liere.shapes import Int
 
@@ -37,7 +38,7 @@ def shuffle_patches(images: Tensor, patch_size: tuple[int, ...], bits: Int[Tenso
         [[[[1, 3, 2, 0], [5, 7, 6, 4]]]]
     """
     if bits.shape != images.shape[:1]:
-        raise ValueError(f"bits must be one for each of {len(images)} images, got shape {tuple(bits.shape)}")
+        raise InputError(f"bits must be one for each of {len(images)} images, got shape {tuple(bits.shape)}")
     grid = grid_shape(tuple(images.shape[2:]), patch_size)
     ndim = len(grid)
     patches = images
@@ -73,7 +74,7 @@ def shuffle_frames(images: Tensor, patch_size: tuple[int, ...], bits: Int[Tensor
         [2, 3, 4, 5, 0, 1]
     """
     if images.ndim != 5:
-        raise ValueError(
+        raise InputError(
             f"images must be [batch, channels, time, rows, columns], got shape {tuple(images.shape)}: "
             "only clips and volumes have frames, use shuffle_patches for images"
         )
@@ -101,7 +102,7 @@ class ShuffledData(ExampleSet):
     def __init__(self, data: ExampleSet, patch_size: tuple[int, ...], what: str) -> None:
         axes = len(data.facts.image_size)
         if what == "frames" and axes < 3:
-            raise ValueError(f"there are no frames to shuffle in images of {axes} axes: shuffle patches instead")
+            raise InputError(f"there are no frames to shuffle in images of {axes} axes: shuffle patches instead")
         self.data, self.patch_size = data, patch_size
         self.shuffle = shuffle_frames if what == "frames" else shuffle_patches
         self.can_skip = data.can_skip

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from liere.errors import InputError
 from liere.evaluation.intervals import accuracy_interval, mean_interval
 from liere.evaluation.pairs import compare_pairs, pairs_note
 from liere.evaluation.predictions import Predictions, common_examples, read_predictions
@@ -43,7 +44,7 @@ def summarize(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any
     for name, group in groups.items():
         seeds = [run.config.training.seed for run in group]
         if len(set(seeds)) < len(seeds):
-            raise ValueError(f"{name} has two runs with the same seed ({sorted(seeds)}): leave one of them out")
+            raise InputError(f"{name} has two runs with the same seed ({sorted(seeds)}): leave one of them out")
     _check_data(runs)
     sizes = _common_sizes(runs)
     first, result = runs[0].config, runs[0].result()
@@ -95,7 +96,7 @@ def _check_data(runs: Sequence[Run]) -> None:
         names = dict.fromkeys([*first, *data])  # other data sets have other fields
         differing = [f"data.{name}" for name in names if data.get(name) != first.get(name)]
         if differing:
-            raise ValueError(
+            raise InputError(
                 f"runs {runs[0].folder} and {run.folder} cannot be compared: they differ in {', '.join(differing)}"
             )
 
@@ -107,11 +108,11 @@ def _common_sizes(runs: Sequence[Run]) -> list[int]:
         sizes = {record["size"] for record in plain_evaluations(run)}
         if not sizes:
             plainly = " as it was trained, without other positions or shuffling" if run.evaluations("final") else ""
-            raise ValueError(f"run {run.folder} has not been evaluated{plainly}: liere eval {run.folder}")
+            raise InputError(f"run {run.folder} has not been evaluated{plainly}: liere eval {run.folder}")
         found.append(sizes)
     common = sorted(set.intersection(*found))
     if not common:
-        raise ValueError(f"no image size was evaluated in all runs: found {[sorted(sizes) for sizes in found]}")
+        raise InputError(f"no image size was evaluated in all runs: found {[sorted(sizes) for sizes in found]}")
     return common
 
 

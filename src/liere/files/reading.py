@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from liere.errors import visible
+from liere.errors import InputError, visible
 from liere.files.writing import is_system_error
 
 __all__ = [
@@ -49,7 +49,7 @@ KINDS = {
 }
 
 
-class DamagedError(ValueError):
+class DamagedError(InputError):
     """A file does not hold what it should; the message names it."""
 
 
@@ -198,6 +198,6 @@ def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise ValueError(f"{name!r} is there twice")
+            raise InputError(f"{name!r} is there twice")
         found[name] = value
     return found

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from liere.errors import InputError
 from liere.files.reading import DamagedError, check_regular, memory_limit
 from liere.files.torch_files import check_torch_file
 
@@ -42,7 +43,7 @@ def load_weights(path: Path) -> dict[str, Tensor]:
     except DamagedError:
         raise
     except Exception as error:
-        raise ValueError(
+        raise InputError(
             f"{path} is damaged, or not a file of weights that can be read without executing code "
             f"({type(error).__name__})"
         ) from error
@@ -50,7 +51,7 @@ def load_weights(path: Path) -> dict[str, Tensor]:
     if not isinstance(weights, dict) or not all(
         isinstance(name, str) and isinstance(value, Tensor) for name, value in weights.items()
     ):
-        raise ValueError(f"{path} does not hold a state dict: save model.state_dict()")
+        raise InputError(f"{path} does not hold a state dict: save model.state_dict()")
     _check_memory(path, weights)
     return weights
 

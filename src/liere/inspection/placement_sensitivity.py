@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from liere.errors import InputError
 from liere.layers import Attention
 from liere.shapes import Float
 from liere.vit import VisionTransformer
@@ -58,9 +59,9 @@ def attention_changes(
         [0.0, 0.0]
     """
     if not model.encoding.has_coordinates:
-        raise ValueError(f"the encoding {type(model.encoding).__name__} has no coordinates that could be moved")
+        raise InputError(f"the encoding {type(model.encoding).__name__} has no coordinates that could be moved")
     if model.training or not offsets:
-        raise ValueError("attention_changes needs a model in eval mode, and at least one offset")
+        raise InputError("attention_changes needs a model in eval mode, and at least one offset")
     layers = [module for module in model.modules() if isinstance(module, Attention)]
     seen = _arguments(model, layers, images)
     before = [_attention(layer, arguments) for layer, arguments in zip(layers, seen, strict=True)]

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from liere.errors import visible
+from liere.errors import InputError, visible
 from liere.evaluation.summary import FORMAT
 from liere.files.writing import write_atomically
 from liere.report.charts import draw_attention, draw_curves, draw_overview, draw_resolution
@@ -40,7 +40,7 @@ def write_report(comparison: dict[str, Any], pictures: Pictures, folder: Path, n
         OSError: If a file cannot be written. Files are replaced one at a time, each as a whole.
     """
     if comparison.get("format") != FORMAT:
-        raise ValueError(f"comparison has format {comparison.get('format')!r}, and only {FORMAT!r} can be reported")
+        raise InputError(f"comparison has format {comparison.get('format')!r}, and only {FORMAT!r} can be reported")
     drawn = {"Learning curves": draw_curves(comparison), "Resolution": draw_resolution(comparison)}
     drawings = {caption: drawing for caption, drawing in drawn.items() if drawing}
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from liere.errors import InputError
 from liere.report.chart_axes import percent_axis, percent_limits, size_places, style_axes
 from liere.report.chart_points import MARKERS, Point, plot_points, plot_rows
 from liere.report.comparison_queries import evaluation_at, has_several_seeds, spread_at
@@ -78,7 +79,7 @@ def point_at(comparison: dict[str, Any], row: dict[str, Any], size: int) -> Poin
     """Return what to draw of an encoding at a size; its interval is over examples only if all have one seed."""
     found, spread = evaluation_at(row, size), spread_at(row, size)
     if found is None or spread is None:
-        raise ValueError(f"{row['encoding']} was not evaluated at {size} px")
+        raise InputError(f"{row['encoding']} was not evaluated at {size} px")
     seeds = [100 * value for value in found["by_seed"]]
     if not has_several_seeds(comparison):
         accuracy = found["accuracy"]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from liere.errors import InputError
 from liere.files.writing import write_atomically
 from liere.report.chart_axes import percent_axis, style_axes
 from liere.report.chart_points import MARKERS
@@ -74,7 +75,7 @@ def write_side_by_side(
     _check(comparisons)
     kind = path.suffix.lower().lstrip(".")
     if kind not in ("png", "svg"):
-        raise ValueError(f"path must end in .png or .svg, got {str(path)!r}")
+        raise InputError(f"path must end in .png or .svg, got {str(path)!r}")
     from matplotlib import rc_context
 
     with (
@@ -92,10 +93,10 @@ def write_side_by_side(
 
 def _check(comparisons: Mapping[str, dict[str, Any]]) -> None:
     if not comparisons:
-        raise ValueError("comparisons is empty: there must be at least one to draw")
+        raise InputError("comparisons is empty: there must be at least one to draw")
     for title, comparison in comparisons.items():
         if not any(row["evaluations"] for row in comparison["encodings"]):
-            raise ValueError(f"comparison {title!r} has not been evaluated: run liere eval on its runs first")
+            raise InputError(f"comparison {title!r} has not been evaluated: run liere eval on its runs first")
 
 
 def _fill(figure: Any, axes: Any, comparisons: Mapping[str, dict[str, Any]], level: Level | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from liere.errors import suggest
+from liere.errors import InputError, suggest
 from liere.reproduce.experiment import Experiment
 from liere.reproduce.outcome import Outcome
 from liere.reproduce.tables.attention import build_attention
@@ -143,5 +143,5 @@ def find_entry(name: str) -> Entry:
         ValueError: If there is none of that name.
     """
     if name not in CATALOGUE:
-        raise ValueError(f"unknown table or figure {name!r}: {suggest(name, (*CATALOGUE, 'list', 'all'))}")
+        raise InputError(f"unknown table or figure {name!r}: {suggest(name, (*CATALOGUE, 'list', 'all'))}")
     return CATALOGUE[name]

@@ -11,6 +11,7 @@ from liere.comparison.execution import run_plan
 from liere.comparison.failures import KEPT, RunsFailedError
 from liere.comparison.plan import Plan
 from liere.comparison.result import ComparisonResult
+from liere.errors import InputError
 from liere.evaluation.summary import summarize
 from liere.files.writing import prepare_folder
 from liere.report.drawing import require_matplotlib
@@ -82,4 +83,4 @@ def check_report_name(name: str) -> None:
     """Raise `ValueError` unless a name is one that files can have: it decides where they are written."""
     is_plain = name.isprintable() and len(name.encode()) <= LONGEST_NAME
     if not name or not is_plain or Path(name).name != name or name.startswith("."):
-        raise ValueError(f"--name {name!r} must be a plain file name, such as report: use --out for the folder")
+        raise InputError(f"--name {name!r} must be a plain file name, such as report: use --out for the folder")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from liere.config_fields import Count, Section, Seed
-from liere.errors import suggest
+from liere.errors import InputError, suggest
 from liere.files.shipped import experiments_folder
 from liere.runs.conditions import Condition
 from liere.runs.config_file import explain, read_config
@@ -76,7 +76,7 @@ class Experiment(Section):
     @model_validator(mode="after")
     def _is_not_empty(self) -> Experiment:
         if not self.data or not self.vary:
-            raise ValueError("data and vary need at least one entry")
+            raise InputError("data and vary need at least one entry")
         return self
 
 
@@ -95,4 +95,4 @@ def read_experiment(name: str, scale: str) -> Experiment:
     try:
         return Experiment.model_validate(read_config(file))
     except ValidationError as error:
-        raise ValueError(f"{file}: {explain(error)}") from None
+        raise InputError(f"{file}: {explain(error)}") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from liere.errors import InputError
 from liere.files.reading import read_bytes
 from liere.files.writing import write_atomically
 from liere.runs.archive import SUFFIX, pack_files
@@ -33,7 +34,7 @@ def export_run(run: Run, folder: Path) -> Path:
         # The record may write the same file in other ways, some of which lead out of the folder.
         record["predictions"] = name = f"predictions/{source.name}"
         if sources.setdefault(name, source) != source:
-            raise ValueError(f"{run.evaluation_file} names two files {source.name}: evaluate again")
+            raise InputError(f"{run.evaluation_file} names two files {source.name}: evaluate again")
         files[name] = read_bytes(source, MOST_BYTES)
     files[run.evaluation_file.name] = (json.dumps(records, indent=1) + "\n").encode()
     folder.mkdir(parents=True, exist_ok=True)

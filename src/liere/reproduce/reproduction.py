@@ -10,6 +10,7 @@ from pathlib import Path
 from liere.comparison.execution import run_plan
 from liere.comparison.plan import Plan, default_slots
 from liere.comparison.planned_run import PlannedRun, check_recipe
+from liere.errors import InputError
 from liere.files.shipped import shipped_folder
 from liere.machine import available_cores
 from liere.reproduce.catalog import Entry
@@ -62,7 +63,7 @@ class Reproduction:
                 missing[run.folder] = run
         for folder, run in missing.items():
             if run.is_trained() and not (folder / "final.safetensors").exists():
-                raise ValueError(f"run {folder} is finished, but its weights are gone and needed: delete the folder")
+                raise InputError(f"run {folder} is finished, but its weights are gone and needed: delete the folder")
         return [run for run in runs if run.folder in missing]
 
     def check(self) -> None:
@@ -73,7 +74,7 @@ class Reproduction:
             check_recipe(run)
             run.config.hardware.check()
             if run.config.hardware.devices * run.config.hardware.nodes > 1:
-                raise ValueError(
+                raise InputError(
                     "hardware.devices and hardware.nodes must be 1: runs are made on one device each, several at a "
                     "time; for runs on several devices write their configurations with --configs, and train these"
                 )
@@ -159,13 +160,13 @@ def prepare(
     experiment = read_experiment(entry.experiment, scale)
     for name in only:
         if name not in experiment.data:
-            raise ValueError(
+            raise InputError(
                 f"--only {name!r} is not in {entry.name} at this scale: it has {', '.join(experiment.data)}"
             )
     if only:
         experiment = experiment.model_copy(update={"data": {name: experiment.data[name] for name in only}})
     if encodings and (reason := entry.refuse(encodings)):
-        raise ValueError(f"{entry.name} cannot be made with --encodings {' '.join(encodings)}: {reason}")
+        raise InputError(f"{entry.name} cannot be made with --encodings {' '.join(encodings)}: {reason}")
     experiment = with_choice(entry.narrow(experiment), seeds, encodings)
     wanted = plan_runs(experiment, overrides, places[0], data=data, smoke=smoke)
     return Reproduction(entry, experiment, wanted, tuple(places))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from liere.errors import InputError
 from liere.files.writing import prepare_folder, write_atomically
 from liere.reproduce import reproduction as reproductions
 from liere.reproduce.catalog import Entry, find_entry
@@ -62,7 +63,7 @@ def make_request(
         ValueError: If there is no such table or figure, or scale.
     """
     if options.get("scale", "small") not in SCALES:
-        raise ValueError(f"unknown scale {options['scale']!r}: choose from {', '.join(SCALES)}")
+        raise InputError(f"unknown scale {options['scale']!r}: choose from {', '.join(SCALES)}")
     places: dict[str, Any] = {
         key: None if place is None else Path(place) for key, place in {"data": data, "out": out}.items()
     }
@@ -77,7 +78,7 @@ def prepare_request(request: Request) -> Reproduction | None:
     """
     for name in VARIED:
         if name in request.overrides:
-            raise ValueError(f"--{name} is what the experiments vary: use --encodings and --seeds instead")
+            raise InputError(f"--{name} is what the experiments vary: use --encodings and --seeds instead")
     if not request.entry.experiment:
         return None
     committed = None if request.own or request.smoke else reproductions.committed_runs(request.scale)

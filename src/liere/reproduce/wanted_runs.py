@@ -13,6 +13,7 @@ import yaml
 from liere.comparison.planned_run import PlannedRun
 from liere.data.config import find_section
 from liere.encodings import TransformerShape, create_encoding
+from liere.errors import InputError
 from liere.files.shipped import experiments_folder
 from liere.presets import ViTSize, resolve_size
 from liere.reproduce.experiment import Experiment
@@ -137,11 +138,11 @@ def _check_overrides(experiment: Experiment, contents: dict[str, dict[str, Any]]
     varied = {name for fields in experiment.vary.values() for name in fields} | set(experiment.fine_tune or ())
     for name in overrides:
         if name in varied:
-            raise ValueError(f"--{name} is what this experiment varies: leave it out, or train single runs (--configs)")
+            raise InputError(f"--{name} is what this experiment varies: leave it out, or train single runs (--configs)")
         if name == "data.root" and len(contents) > 1:
-            raise ValueError("--data.root is of one data set, and here are several: use --data, or --only")
+            raise InputError("--data.root is of one data set, and here are several: use --data, or --only")
         if not any(_has_field(content, name) for content in contents.values()):
-            raise ValueError(f"--{name} is of none of these data sets ({', '.join(contents)}): leave it out")
+            raise InputError(f"--{name} is of none of these data sets ({', '.join(contents)}): leave it out")
 
 
 def _check_encoding(config: RunConfig) -> None:

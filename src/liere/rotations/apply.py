@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from liere.errors import InputError, InputTypeError
 from liere.rotations.operators import rotate_operator, rotate_planes_operator
 from liere.rotations.plain import rotate_plainly
 from liere.shapes import Float
@@ -95,32 +96,32 @@ def check_shapes(
         positions_name: The argument that gives their positions.
     """
     if not x.is_floating_point():
-        raise TypeError(f"{name} must hold floating-point numbers, got {x.dtype}: convert it with .float()")
+        raise InputTypeError(f"{name} must hold floating-point numbers, got {x.dtype}: convert it with .float()")
     if x.ndim < 3 or rotations.ndim < 5 or rotations.shape[-1] != rotations.shape[-2]:
-        raise ValueError(
+        raise InputError(
             f"{name} has shape {list(x.shape)} and rotations {list(rotations.shape)}: "
             "give [*batch, heads, tokens, head_dim] and [*batch, heads, tokens, blocks, b, b]"
         )
     *batch, heads, tokens, head_dim = x.shape
     *rotation_batch, rotation_heads, positions, blocks, size, _ = rotations.shape
     if not 0 <= num_prefix_tokens <= tokens:
-        raise ValueError(f"{prefix_name} must be between 0 and the {tokens} tokens of {name}, got {num_prefix_tokens}")
+        raise InputError(f"{prefix_name} must be between 0 and the {tokens} tokens of {name}, got {num_prefix_tokens}")
     if positions != tokens - num_prefix_tokens:
-        raise ValueError(
+        raise InputError(
             f"{name} has {tokens} tokens, {prefix_name}={num_prefix_tokens} of them without a position, but there "
             f"are {positions} {positions_name}: give {tokens - num_prefix_tokens}, or another {prefix_name}, "
             f"and {name} as [batch, heads, tokens, head_dim]"
         )
     if rotation_heads != 1 and rotation_heads != heads:  # `in` would not do for symbolic sizes
-        raise ValueError(
+        raise InputError(
             f"rotations are for {rotation_heads} heads, but {name} has {heads}: build the encoding with "
             f"num_heads={heads}, or with share_heads=True where queries and keys have different numbers of heads"
         )
     if blocks * size > head_dim:
-        raise ValueError(f"{blocks} blocks of {size} need a head of {blocks * size}, but {name} has {head_dim}")
+        raise InputError(f"{blocks} blocks of {size} need a head of {blocks * size}, but {name} has {head_dim}")
     aligned = zip(reversed(rotation_batch), reversed(batch), strict=False)
     if len(rotation_batch) > len(batch) or any(mine != 1 and mine != theirs for mine, theirs in aligned):
-        raise ValueError(
+        raise InputError(
             f"{positions_name} have batch shape {rotation_batch}, but {name} has {batch}: "
             "give one set of positions for the whole batch, or one for each member"
         )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
+from liere.errors import InputError, InputTypeError
 from liere.generators import write_positions
 from liere.rotations.operators import exp_skew_operator, positions_operator
 from liere.rotations.plain import exp_plainly
@@ -53,9 +54,11 @@ def exp_skew(X: Float[Tensor, "*batch b b"]) -> Float[Tensor, "*batch b b"]:
     """
     if not isinstance(X, Tensor) or not X.is_floating_point():
         kind = X.dtype if isinstance(X, Tensor) else type(X).__name__
-        raise TypeError(f"X must be a floating-point tensor of skew matrices, got {kind}: convert it with .float()")
+        raise InputTypeError(
+            f"X must be a floating-point tensor of skew matrices, got {kind}: convert it with .float()"
+        )
     if X.ndim < 2 or X.shape[-1] != X.shape[-2]:
-        raise ValueError(f"X has shape {list(X.shape)}: give skew-symmetric matrices [..., b, b]")
+        raise InputError(f"X has shape {list(X.shape)}: give skew-symmetric matrices [..., b, b]")
     with without_autocast(X.device):
         wide = X if X.dtype in POLYNOMIALS else X.float()
         return CLOSED_FORMS.get(X.shape[-1], _exp_squaring)(wide).to(X.dtype)

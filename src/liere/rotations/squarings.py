@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from liere.errors import InputError
 from liere.rotations.polynomial import POLYNOMIALS, Polynomial
 
 __all__ = [
@@ -62,7 +63,7 @@ def small_squarings(size: int, dtype: torch.dtype) -> int:
     return level(math.sqrt(size / 2), POLYNOMIALS[dtype]) if dtype == torch.float64 else 0
 
 
-class LargeNormError(ValueError):
+class LargeNormError(InputError):
     """Matrices are so large that their exponentials have no digits left.
 
     Args:

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from liere.errors import InputError
 from liere.files.reading import DamagedError, memory_limit, open_regular, reason, shorten
 
 __all__ = ["SUFFIX", "pack_files", "read_archive", "unpacked"]
@@ -123,10 +124,10 @@ def _members(tar: tarfile.TarFile) -> dict[str, bytes]:
     for number, member in enumerate(tar):
         _check_name(member.name)
         if number == MOST_MEMBERS or member.name in files:
-            raise ValueError(f"{shorten(member.name)!r} is there twice, or there are more than {MOST_MEMBERS:,} files")
+            raise InputError(f"{shorten(member.name)!r} is there twice, or there are more than {MOST_MEMBERS:,} files")
         # Sparse files claim any size without holding it.
         if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
-            raise ValueError(f"{shorten(member.name)!r} is not a regular file")
+            raise InputError(f"{shorten(member.name)!r} is not a regular file")
         stream = tar.extractfile(member)
         assert stream is not None  # of a regular file
         files[member.name] = stream.read()
@@ -138,4 +139,4 @@ def _check_name(name: str) -> None:
     folder, _, file = name.partition("/")
     is_plain = file not in ("", ".", "..") and not any(sign in file for sign in "/\\:\0")
     if name not in FILES and not (folder == PREDICTIONS and is_plain):
-        raise ValueError(f"{shorten(name)!r} is not a file of a run")
+        raise InputError(f"{shorten(name)!r} is not a file of a run")

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from liere.errors import InputError
 from liere.files.torch_files import check_torch_file
 from liere.files.writing import is_system_error, write_atomically
 
@@ -31,7 +32,7 @@ EXTRA = "_extra_state"  # how torch calls what a module saves besides parameters
 MOST_COUNTED = 2**24  # steps, by the optimizer: it counts in fp32
 
 
-class CheckpointError(ValueError):
+class CheckpointError(InputError):
     """A file that is not a whole checkpoint of this run."""
 
 

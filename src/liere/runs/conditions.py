@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from liere.errors import suggest
+from liere.errors import InputError, suggest
 
 __all__ = ["POLICIES", "SCALES", "SHUFFLES", "Condition"]
 
@@ -45,7 +45,7 @@ class Condition:
             ("attention_scale", self.attention_scale, SCALES),
         ):
             if value and value not in known:
-                raise ValueError(f"unknown {name} {value!r}: {suggest(value, known)}")
+                raise InputError(f"unknown {name} {value!r}: {suggest(value, known)}")
         if self.placement:
             numbers = self.offsets(len(self.placement.split(",")))
             # One way to write each placement, so that it has one record.
@@ -67,7 +67,7 @@ class Condition:
         except ValueError:
             numbers = ()
         if not numbers or not all(abs(number) <= FARTHEST for number in numbers) or len(numbers) not in (1, axes):
-            raise ValueError(
+            raise InputError(
                 f"placement {self.placement!r} must be a number of token steps for all axes, or one number per axis, "
                 f"of at most {FARTHEST:,.0f}: write it like 8 or 0,8"
             )

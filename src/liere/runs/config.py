@@ -28,6 +28,7 @@ from liere.config_fields import (
 from liere.data.config import DataConfig, data_fields
 from liere.data.spatial import SpatialData
 from liere.encodings import RotaryEncoding, find_encoding
+from liere.errors import InputError
 from liere.files.reading import shorten
 from liere.layers import grid_shape
 from liere.position_augmentation import GREATEST_AMOUNT
@@ -109,7 +110,7 @@ class ModelConfig(Section):
     def _options_are_finite(self) -> ModelConfig:
         for name, value in self.options.items():
             if not _is_finite(value):
-                raise ValueError(f"model.options.{shorten(name)} must be finite, got {shorten(repr(value))}")
+                raise InputError(f"model.options.{shorten(name)} must be finite, got {shorten(repr(value))}")
         return self
 
     def unsupported_fields(self) -> dict[str, str]:
@@ -170,7 +171,7 @@ class OptimizerConfig(Section):
         for field in ("matrix_learning_rate", "muon_for_qkv"):
             value = getattr(self, field)
             if self.name != "muon" and value != type(self).model_fields[field].default:
-                raise ValueError(
+                raise InputError(
                     f"optimizer.{field} {value!r} is for optimizer.name muon, which is {self.name}: leave it out, or "
                     "use muon"
                 )
@@ -216,7 +217,7 @@ class TrainingConfig(Section):
     @model_validator(mode="after")
     def _parts_are_equal(self) -> TrainingConfig:
         if self.batch_size % self.accumulate:
-            raise ValueError(
+            raise InputError(
                 f"training.batch_size {self.batch_size} cannot be cut into training.accumulate {self.accumulate} "
                 "equal parts: choose numbers that divide"
             )
@@ -245,9 +246,9 @@ class HardwareConfig(Section):
         """Raise `ValueError` if this machine does not have it."""
         gpus = torch.cuda.device_count() or int(torch.backends.mps.is_available())
         if self.accelerator == "gpu" and not gpus:
-            raise ValueError("hardware.accelerator is gpu, but torch finds none here: use cpu or auto")
+            raise InputError("hardware.accelerator is gpu, but torch finds none here: use cpu or auto")
         if self.accelerator != "cpu" and 0 < gpus < self.devices:
-            raise ValueError(f"hardware.devices is {self.devices}, but torch finds {gpus} here: use at most as many")
+            raise InputError(f"hardware.devices is {self.devices}, but torch finds {gpus} here: use at most as many")
 
 
 class RunConfig(Section):
@@ -266,7 +267,7 @@ class RunConfig(Section):
     def _fits_devices(self) -> RunConfig:
         world = self.hardware.devices * self.hardware.nodes
         if self.training.part_size % world:
-            raise ValueError(
+            raise InputError(
                 f"training.batch_size {self.training.batch_size} in {self.training.accumulate} parts cannot be spread "
                 f"evenly over {world} devices: choose numbers that divide"
             )
@@ -277,7 +278,7 @@ class RunConfig(Section):
         """Raise `ValueError` if there are too few validation examples for each device to have some."""
         world = self.hardware.devices * self.hardware.nodes
         if -(-examples // self.training.part_size) < world:
-            raise ValueError(
+            raise InputError(
                 f"{source}: {examples} examples are too few for {world} devices, since every device validates a part "
                 f"of {self.training.part_size}; use more examples, fewer devices or a smaller training.batch_size"
             )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from liere.data.config import find_section
-from liere.errors import suggest
+from liere.errors import InputError, suggest
 from liere.files.reading import DamagedError, read_bytes, reason, shorten
 from liere.files.shipped import find_recipe
 from liere.runs.config import RunConfig, config_fields
@@ -35,6 +35,12 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
             )
         return int(super().construct_yaml_int(node))
 
+    def construct_yaml_str(self, node: Any) -> str:
+        """Return text, in which nothing is hidden from the system: names of files end at a NUL."""
+        if "\0" in str(node.value):
+            raise yaml.constructor.ConstructorError(None, None, "text must not hold NUL characters", node.start_mark)
+        return str(super().construct_yaml_str(node))
+
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Return the next node, which must not refer to another one."""
         if self.check_event(yaml.AliasEvent):
@@ -56,6 +62,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
 
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
+_Loader.add_constructor("tag:yaml.org,2002:str", _Loader.construct_yaml_str)
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
 )
@@ -95,24 +102,24 @@ def read_config(path: Path) -> dict[str, Any]:
     try:
         text = read_bytes(path, MAX_BYTES).decode("utf-8-sig")
     except DamagedError as error:
-        raise ValueError(
+        raise InputError(
             f"{path} is not a configuration: it must be a file of at most {MAX_BYTES:,} bytes ({error})"
         ) from None
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not YAML: {reason(error)}") from None
+        raise InputError(f"{path} is not YAML: {reason(error)}") from None
     try:
         content = load_yaml(text)
     except yaml.YAMLError as error:
-        raise ValueError(f"{path} is not YAML: {reason(error)}") from None
+        raise InputError(f"{path} is not YAML: {reason(error)}") from None
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise ValueError(  # noqa: TRY004  (of the file's content, not of an argument)
+        raise InputError(
             f"{path} must hold sections like 'model:' with fields below them, got {shorten(repr(content))}"
         )
     for name in (key for part in (content, *content.values()) if isinstance(part, dict) for key in part):
         if not isinstance(name, str):
-            raise ValueError(f"{path}: unknown field {shorten(repr(name))}: names are words")  # noqa: TRY004
+            raise InputError(f"{path}: unknown field {shorten(repr(name))}: names are words")
     return content
 
 
@@ -133,7 +140,7 @@ def parse_config(content: dict[str, Any], overrides: dict[str, str] | None = Non
         >>> parse_config({"model": {"dimm": 64}})
         Traceback (most recent call last):
             ...
-        ValueError: unknown field model.dimm: did you mean 'dim'?
+        liere.errors.InputError: unknown field model.dimm: did you mean 'dim'?
     """
     merged = {name: dict(part) if isinstance(part, dict) else part for name, part in content.items()}
     for name, text in (overrides or {}).items():
@@ -146,7 +153,7 @@ def parse_config(content: dict[str, Any], overrides: dict[str, str] | None = Non
     try:
         return RunConfig.model_validate(merged)
     except ValidationError as error:
-        raise ValueError(_blamed(explain(error), overrides or {}, source)) from None
+        raise InputError(_blamed(explain(error), overrides or {}, source)) from None
 
 
 def _blamed(message: str, overrides: dict[str, str], source: str) -> str:
@@ -163,7 +170,7 @@ def _value(name: str, text: str) -> Any:
     try:
         return load_yaml(text)
     except yaml.YAMLError:
-        raise ValueError(f"--{name} {text!r} is not a value: quote it, or see docs/training.md") from None
+        raise InputError(f"--{name} {text!r} is not a value: quote it, or see docs/training.md") from None
 
 
 def explain(error: ValidationError) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from liere.data.examples import ExampleSet
 from liere.data.facts import DataFacts
+from liere.errors import InputError
 from liere.files.reading import shorten
 from liere.runs.run import Run
 from liere.runs.stored_data import StoredData, without_facts
@@ -41,7 +42,7 @@ def check_same_task(run: Run, facts: DataFacts) -> None:
         ("axes", len(facts.image_size), len(mine.image_size)),
     ):
         if given != trained:
-            raise ValueError(
+            raise InputError(
                 f"the data of {run.folder} have the {what} {shorten(str(given))}, but it was trained with "
                 f"{shorten(str(trained))}: use data of the same task, like --data.root my-data"
             )

@@ -7,6 +7,7 @@ from typing import Any
 
 from liere.encodings import PositionEncoding, find_encoding
 from liere.encodings.registry import encoding_name
+from liere.errors import InputError
 from liere.runs.config_file import load_yaml
 
 import yaml  # isort: skip  (`liere.runs.config` has told what to install where it is missing)
@@ -41,7 +42,7 @@ def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:
         except yaml.YAMLError:
             equals = ""
         if not equals or not option:
-            raise ValueError(f"encoding {text!r} has an option without a value: write absolute:init_std=1,other=2")
+            raise InputError(f"encoding {text!r} has an option without a value: write absolute:init_std=1,other=2")
     return name, options
 
 

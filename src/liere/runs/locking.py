@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from liere.errors import InputError
+
 __all__ = ["file_lock", "lock_folder"]
 
 
@@ -23,12 +25,12 @@ def lock_folder(folder: Path, patience: float = 0) -> Iterator[None]:
     """
     for name in (".lock", "checkpoints", "predictions", "tensorboard"):
         if (folder / name).is_symlink():
-            raise ValueError(f"{folder / name} is a link, but a run is written to its own folder: delete it")
+            raise InputError(f"{folder / name} is a link, but a run is written to its own folder: delete it")
     lock = file_lock(folder / ".lock")
     try:
         lock.acquire(timeout=patience)
     except TimeoutError:
-        raise ValueError(f"run {folder} is in use by another process: wait for it, or end it") from None
+        raise InputError(f"run {folder} is in use by another process: wait for it, or end it") from None
     try:
         yield
     finally:

@@ -6,6 +6,7 @@ import dataclasses
 import shutil
 from pathlib import Path
 
+from liere.errors import InputError
 from liere.files.writing import write_atomically
 from liere.runs.checkpoints import PREVIOUS, load_newest, save_checkpoint
 from liere.runs.run import Run, open_run
@@ -36,12 +37,12 @@ def make_longer(run: Run) -> Path:
     _check(shorter, run)
     checkpoint, _ = load_newest(run.checkpoints, old.fingerprint, old.training.steps)
     if checkpoint is None:
-        raise ValueError(
+        raise InputError(
             f"{run.folder} cannot be trained longer: it has no whole checkpoint with the state of the optimizer in "
             f"{run.checkpoints}; begin a run with training.start_from {run.folder} to go on from its weights alone"
         )
     if checkpoint.journal["reached_target"] and old.training.stop_at_accuracy is not None:
-        raise ValueError(
+        raise InputError(
             f"{run.folder} stopped because it reached training.stop_at_accuracy {old.training.stop_at_accuracy}, not "
             "for want of examples: begin a run without it"
         )
@@ -62,7 +63,7 @@ def make_longer(run: Run) -> Path:
 def _check(shorter: Run, run: Run) -> None:
     training = shorter.config.training.model_copy(update={"examples": run.config.training.examples})
     if shorter.config.model_copy(update={"training": training}).fingerprint != run.config.fingerprint:
-        raise ValueError(
+        raise InputError(
             f"{run.folder} was made by another recipe: only training.examples can be raised; choose another --out"
         )
 

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from liere.data.facts import DataFacts
+from liere.errors import InputError
 from liere.files.weights import load_weights
 from liere.runs.config import RunConfig
 from liere.runs.run_weights import read_facts
@@ -53,5 +54,5 @@ def load_model(config: RunConfig, weights: Path, facts: DataFacts | None = None)
     try:
         model.load_state_dict(found)
     except RuntimeError as error:
-        raise ValueError(f"{weights} does not fit the configuration: {' '.join(str(error).split())}") from None
+        raise InputError(f"{weights} does not fit the configuration: {' '.join(str(error).split())}") from None
     return model.eval()

@@ -11,6 +11,7 @@ import yaml
 from liere.data.section import DataSection
 from liere.data.torch_datasets import GivenData, from_datasets
 from liere.encodings import PositionEncoding
+from liere.errors import InputTypeError
 from liere.runs.config_file import read_config
 from liere.runs.encoding_text import encoding_text, parse_encoding
 
@@ -53,7 +54,9 @@ def read_recipe(recipe: str | Path | Mapping[str, Any], data: Any = None) -> Rec
     elif isinstance(recipe, str | Path):
         found = Recipe(read_config(Path(recipe)), str(recipe), Path(recipe).stem)
     else:
-        raise TypeError(f"recipe must be a YAML file or a dict, got {type(recipe).__name__}: give its path or content")
+        raise InputTypeError(
+            f"recipe must be a YAML file or a dict, got {type(recipe).__name__}: give its path or content"
+        )
     return found if data is None else found._replace(content=found.content | {"data": data_section(data)})
 
 
@@ -76,7 +79,7 @@ def data_section(data: Any) -> dict[str, Any]:
         return data.as_config()
     parts = data if isinstance(data, tuple) else (data,)
     if not 1 <= len(parts) <= 3 or isinstance(data, str | Path):
-        raise TypeError(
+        raise InputTypeError(
             f"data must be a section, a torch data set or up to three of them (train, test, val), got {data!r}: a "
             'folder is given by {"name": "images", "root": ...}'
         )
@@ -114,6 +117,6 @@ def _text(name: str, value: Any) -> str:
     try:
         return str(yaml.safe_dump(value, default_flow_style=True, width=float("inf"))).removesuffix("\n...\n").strip()
     except yaml.YAMLError:
-        raise TypeError(
+        raise InputTypeError(
             f"{name} must be a value that YAML has, got {type(value).__name__}: use numbers, text, lists or dicts"
         ) from None

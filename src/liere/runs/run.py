@@ -14,6 +14,7 @@ from typing import Any
 
 from liere.data.config import DataConfig
 from liere.data.facts import DataFacts
+from liere.errors import InputError
 from liere.files.reading import DamagedError, shorten
 from liere.files.writing import prepare_folder, write_atomically
 from liere.runs.config import RunConfig
@@ -144,9 +145,9 @@ class Run:
         try:
             return read_result(self.result_file)
         except FileNotFoundError:
-            raise ValueError(f"run {self.folder} is not finished: liere train --resume {self.folder}") from None
+            raise InputError(f"run {self.folder} is not finished: liere train --resume {self.folder}") from None
         except DamagedError as error:
-            raise ValueError(f"{error}: make it again with liere train --resume {self.folder}") from None
+            raise InputError(f"{error}: make it again with liere train --resume {self.folder}") from None
 
     def evaluations(self, weights: str | None = None) -> list[dict[str, Any]]:
         """Return what evaluations found so far; of `"final"` or `"best"` weights only, if asked for."""
@@ -155,7 +156,7 @@ class Run:
         except FileNotFoundError:
             return []
         except DamagedError as error:
-            raise ValueError(f"{error}: delete it, and evaluate again") from None
+            raise InputError(f"{error}: delete it, and evaluate again") from None
         return [record for record in records if weights in (None, record["weights"])]
 
     def predictions_file(self, record: dict[str, Any]) -> Path:
@@ -173,7 +174,7 @@ class Run:
         except (OSError, ValueError):  # of a name that no file can have
             is_fit = False
         if not is_fit:
-            raise ValueError(
+            raise InputError(
                 f"{self.evaluation_file} names {shorten(name)!r}, which is no file of predictions in the run: delete "
                 "it, and evaluate again"
             )
@@ -215,7 +216,7 @@ def check_new(folder: Path, config: RunConfig) -> None:
     """Raise `ValueError` if there is something already where a new run is to be, other than its own unsaved start."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())) and not _is_unsaved_start(folder, config):
         hint = f"resume it with liere train --resume {folder}, or " if (folder / "config.yaml").exists() else ""
-        raise ValueError(f"--out {folder} exists: {hint}choose another folder")
+        raise InputError(f"--out {folder} exists: {hint}choose another folder")
 
 
 def _is_unsaved_start(folder: Path, config: RunConfig) -> bool:
@@ -276,19 +277,19 @@ def open_run(folder: Path, overrides: dict[str, str] | None = None) -> Run:
     overrides = dict(overrides or {})
     for name in overrides:
         if not name.startswith(CHANGEABLE):
-            raise ValueError(
+            raise InputError(
                 f"--{name} cannot change when a run is resumed, only {', '.join(CHANGEABLE)}: begin another run for it"
             )
     content = read_config(file)
     if not content:
-        raise ValueError(f"{file} is empty: the run cannot be told any more; begin it again")
+        raise InputError(f"{file} is empty: the run cannot be told any more; begin it again")
     parse_config(content, overrides, source=str(file))  # whether the data set has a root, too
     root = overrides.pop("data.root", None)
     config = parse_config(content, overrides, source=str(file))
     if "training.examples" in overrides:
         before = parse_config(content, source=str(file)).training.examples
         if config.training.examples < before:
-            raise ValueError(
+            raise InputError(
                 f"--training.examples {config.training.examples} is less than the {before} of {folder}: a run can only "
                 "be trained longer; begin another run for it"
             )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from liere.data.config import DataConfig
 from liere.data.facts import DataFacts
+from liere.errors import InputError
 from liere.files.reading import DamagedError, read_json
 from liere.files.writing import write_atomically
 
@@ -64,7 +65,7 @@ def read_stored_data(path: Path) -> StoredData | None:
     roots = [content.pop(name, None) for name in ("root", "root_from_run")]
     try:
         if not all(root is None or isinstance(root, str) for root in roots):
-            raise ValueError("root must be a path")  # noqa: TRY301  (said below, as all else)
+            raise InputError("root must be a path")
         return StoredData(DataFacts.from_dict(content), *roots)
     except ValueError as error:
         raise DamagedError(f"{path} is damaged ({error}): delete it, if the data are there") from None

@@ -10,6 +10,7 @@ from liere.comparison.default_encodings import PAPER_ENCODINGS
 from liere.comparison.demo import demo_plan, describe_demo
 from liere.comparison.plan import make_plan
 from liere.comparison.result import ComparisonResult
+from liere.errors import InputError
 from liere.reproduce.comparing import check_report_name, report_runs, run_comparison
 from liere.reproduce.request import VARIED
 from liere.runs.encoding_text import encoding_text
@@ -62,7 +63,7 @@ def compare(
     found, fields, seeds = read_recipe(recipe, data), field_texts(overrides), list(seeds)
     for name in VARIED:
         if name in fields:
-            raise ValueError(f"--{name} is what a comparison varies: use --encodings and --seeds instead")
+            raise InputError(f"--{name} is what a comparison varies: use --encodings and --seeds instead")
     plan = make_plan(
         found.content,
         fields,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from liere.errors import InputError
 from liere.evaluation.requested_tests import make_conditions, on_devices
 from liere.evaluation.scores import Scores
 from liere.runs.config_file import parse_config
@@ -64,7 +65,7 @@ def train(
     if resume and (folder / "config.yaml").exists():
         there = open_run(folder)
         if there.config.fingerprint != config.fingerprint:
-            raise ValueError(f"--out {folder} was made by another recipe: choose another folder, or delete it")
+            raise InputError(f"--out {folder} was made by another recipe: choose another folder, or delete it")
         return _train(replace(there, config=config), steps=steps, logger=logger, dry=dry, progress=progress)
     run = begin_run(config, folder, teller(progress), dry=dry)
     if run is None:

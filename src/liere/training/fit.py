@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
+from liere.errors import InputError
 from liere.files.writing import write_atomically
 from liere.machine import machine, versions
 from liere.runs.checkpoints import Checkpoint, finish_saving, load_newest
@@ -115,7 +116,7 @@ def _start_from(model: VisionTransformer, source: Run, say: Callable[[str], None
         for warning in told:
             say(f"warning: training.start_from {source.folder}: {warning.message}")
     except RuntimeError as error:
-        raise ValueError(
+        raise InputError(
             f"training.start_from {source.folder} is of another model: {' '.join(str(error).split())}; at another "
             "image size, say with model.image_size what the first one was trained at"
         ) from None

@@ -7,6 +7,7 @@ import inspect
 from pathlib import Path
 from typing import Any
 
+from liere.errors import InputError
 from liere.files.reading import reason, shorten
 from liere.optional.lightning_import import import_lightning
 from liere.runs.logger_config import LoggerConfig
@@ -30,7 +31,7 @@ def make_logger(config: LoggerConfig, folder: Path) -> Any | None:
     """
     if config.class_path is None:
         if config.init_args:
-            raise ValueError(
+            raise InputError(
                 f"logger.init_args {shorten(str(config.init_args))} lack logger.class_path: give one, like {EXAMPLE}"
             )
         return None
@@ -41,7 +42,7 @@ def make_logger(config: LoggerConfig, folder: Path) -> Any | None:
     try:
         return kind(**arguments)
     except Exception as error:  # loggers raise what they like
-        raise ValueError(f"logger {config.class_path} cannot be made: {_told(error)}") from error
+        raise InputError(f"logger {config.class_path} cannot be made: {_told(error)}") from error
 
 
 def open_logger(logger: Any, settings: dict[str, Any]) -> None:
@@ -52,14 +53,14 @@ def open_logger(logger: Any, settings: dict[str, Any]) -> None:
     """
     is_logger = isinstance(logger, _logger_classes())
     if not is_logger:
-        raise ValueError(
+        raise InputError(
             f"logger must be a logger of Lightning, got {shorten(repr(logger))}: use one like {EXAMPLE}(save_dir)"
         )
     try:
         _ = logger.experiment
         logger.log_hyperparams(settings)
     except Exception as error:
-        raise ValueError(f"logger {type(logger).__name__} cannot begin: {_told(error)}") from error
+        raise InputError(f"logger {type(logger).__name__} cannot begin: {_told(error)}") from error
 
 
 def _find_class(path: str) -> type:
@@ -67,14 +68,12 @@ def _find_class(path: str) -> type:
     try:
         found = getattr(importlib.import_module(module), name) if module else None
     except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(
+        raise InputError(
             f"logger.class_path {shorten(path)!r} cannot be imported ({reason(error)}): install it, or name another "
             f"class, like {EXAMPLE}"
         ) from None
     if not (isinstance(found, type) and issubclass(found, _logger_classes())):
-        raise ValueError(  # noqa: TRY004  (of a configuration, not of an argument)
-            f"logger.class_path {shorten(path)!r} is no logger of Lightning: name one like {EXAMPLE}"
-        )
+        raise InputError(f"logger.class_path {shorten(path)!r} is no logger of Lightning: name one like {EXAMPLE}")
     return found
 
 

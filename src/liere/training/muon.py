@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from liere.errors import InputError
 from liere.shapes import Float
 
 __all__ = ["Muon", "orthogonalize"]
@@ -55,10 +56,10 @@ class Muon(torch.optim.Optimizer):
         group = self.param_groups[-1]
         blocks = group["matrix_blocks"]
         if not isinstance(blocks, int) or blocks < 0:
-            raise ValueError(f"matrix_blocks must be 0 (AdamW) or a positive integer (Muon), got {blocks!r}")
+            raise InputError(f"matrix_blocks must be 0 (AdamW) or a positive integer (Muon), got {blocks!r}")
         for parameter in group["params"] if blocks else ():
             if parameter.ndim != 2 or parameter.shape[0] % blocks:
-                raise ValueError(
+                raise InputError(
                     f"a group with matrix_blocks={blocks} has a parameter of shape {list(parameter.shape)}: use "
                     "matrices whose rows that number divides"
                 )

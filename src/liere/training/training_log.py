@@ -13,6 +13,7 @@ from typing import Any
 
 from torch import Tensor
 
+from liere.errors import InputError
 from liere.files.writing import write_atomically
 from liere.optional.lightning_import import import_lightning
 from liere.runs.records import COLUMNS
@@ -92,7 +93,7 @@ class Journal(pl.Callback):  # type: ignore[misc, name-defined]
         if (batch_idx + 1) % config.accumulate == 0 and classifier.step % config.log_every == 0:
             self.latest["train_loss"] = float(self.loss_sum) / self.loss_count
             if not math.isfinite(self.latest["train_loss"]):
-                raise ValueError(
+                raise InputError(
                     f"the loss is {self.latest['train_loss']} at step {classifier.step}, training has diverged: begin "
                     "a run with a lower optimizer.learning_rate, more optimizer.warmup_steps or smaller optimizer.clip"
                 )

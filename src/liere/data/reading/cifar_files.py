@@ -18,6 +18,7 @@ from torch import Tensor
 
 from liere.data.reading.cifar_pngs import FILE_BYTES, PNG_FOLDER, SIDE, check_labels, read_pngs
 from liere.data.reading.pickled_batch import unpickle_batch
+from liere.errors import InputError
 from liere.files.reading import DamagedError, open_regular, read_bytes, reason
 from liere.files.writing import is_system_error
 from liere.optional.torchvision_ops import import_with_torchvision
@@ -102,7 +103,7 @@ def _from_archive(archive: Path, folder: str, sums: dict[str, str]) -> Iterator[
             for member in itertools.islice(tar, ARCHIVE_MEMBERS):
                 if member.name in missing and member.isreg():
                     if member.size > FILE_BYTES:
-                        raise ValueError(f"{member.name} claims {member.size:,} bytes of at most {FILE_BYTES:,}")  # noqa: TRY301
+                        raise InputError(f"{member.name} claims {member.size:,} bytes of at most {FILE_BYTES:,}")  # noqa: TRY301
                     missing.remove(member.name)
                     content = tar.extractfile(member)
                     assert content is not None  # of a regular file
@@ -114,8 +115,8 @@ def _from_archive(archive: Path, folder: str, sums: dict[str, str]) -> Iterator[
     except Exception as error:  # of tarfile, gzip, zlib and what headers say
         if is_system_error(error):
             raise
-        raise ValueError(f"{archive} is damaged ({reason(error)}): download it again") from None
-    raise ValueError(f"{archive} is damaged (it has no {', '.join(sorted(missing))}): download it again")
+        raise InputError(f"{archive} is damaged ({reason(error)}): download it again") from None
+    raise InputError(f"{archive} is damaged (it has no {', '.join(sorted(missing))}): download it again")
 
 
 class _Limited:
@@ -138,13 +139,13 @@ class _Limited:
         content = self.stream.read(min(size, self.left + 1))
         self.left -= len(content)
         if self.left < 0:
-            raise ValueError(f"it expands to more than {self.most:,} bytes")
+            raise InputError(f"it expands to more than {self.most:,} bytes")
         return content
 
 
 def _check_sum(path: Path, content: bytes, md5: str) -> None:
     if (found := hashlib.md5(content, usedforsecurity=False).hexdigest()) != md5:
-        raise ValueError(
+        raise InputError(
             f"{path} is damaged: its MD5 sum is {found}, not {md5}; download it again, or turn the check off with "
             "--data.verify false if it is meant to be another"
         )
@@ -157,7 +158,7 @@ def _read_batch(
     try:
         images, labels = unpickle_batch(content, key, is_known=is_known)
         if images.shape != (len(labels), 3 * SIDE**2):
-            raise ValueError(f"its images are of shape {images.shape}, not {(len(labels), 3 * SIDE**2)}")  # noqa: TRY301
+            raise InputError(f"its images are of shape {images.shape}, not {(len(labels), 3 * SIDE**2)}")
         return images, check_labels(labels, classes)
     except ValueError as error:
-        raise ValueError(f"{path} is damaged ({reason(error)}): download it again") from None
+        raise InputError(f"{path} is damaged ({reason(error)}): download it again") from None

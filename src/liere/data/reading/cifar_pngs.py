@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from liere.errors import InputError
 from liere.files.reading import read_bytes, read_json, reason
 from liere.files.writing import is_system_error
 
@@ -48,7 +49,7 @@ def read_pngs(folder: Path, split: str, classes: int, verify: bool) -> tuple[Ten
             raise FileNotFoundError(f"{path} is missing: unpack the package again")
         content = read_bytes(path, FILE_BYTES)
         if verify and hashlib.sha256(content).hexdigest() != sha256:
-            raise ValueError(
+            raise InputError(
                 f"{path} is damaged: its SHA-256 sum is not {sha256}; fetch it again, or turn the check off with "
                 "--data.verify false if it is meant to be another"
             )
@@ -60,16 +61,16 @@ def read_pngs(folder: Path, split: str, classes: int, verify: bool) -> tuple[Ten
         except Exception as error:  # decoders raise what they like on damaged files
             if is_system_error(error):
                 raise
-            raise ValueError(f"{path} is damaged ({reason(error)}): fetch it again") from None
+            raise InputError(f"{path} is damaged ({reason(error)}): fetch it again") from None
     if sum(map(len, images)) != len(labels):
-        raise ValueError(f"{folder} has {sum(map(len, images))} images, but {len(labels)} labels: fetch it again")
+        raise InputError(f"{folder} has {sum(map(len, images))} images, but {len(labels)} labels: fetch it again")
     return torch.cat(images).contiguous(), labels
 
 
 def _read_labels(path: Path, classes: int) -> Tensor:
     labels = read_json(path)
     if not isinstance(labels, list):
-        raise ValueError("it is not a list of labels")  # noqa: TRY004  (of the file's content)
+        raise InputError("it is not a list of labels")
     return check_labels(labels, classes)
 
 
@@ -79,7 +80,7 @@ def _read_rows(content: bytes) -> Tensor:
 
     with warnings.catch_warnings(action="ignore"), Image.open(io.BytesIO(content), formats=["PNG"]) as picture:
         if picture.width != SIDE**2 or picture.height > PNG_ROWS:
-            raise ValueError(
+            raise InputError(
                 f"it has {picture.width:,} x {picture.height:,} pixels, not {SIDE**2:,} x {PNG_ROWS:,} at most"
             )
         pixels = np.asarray(picture.convert("RGB"))
@@ -93,8 +94,8 @@ def check_labels(labels: list[Any], classes: int) -> Tensor:
         ValueError: If there are none, or not all are classes.
     """
     if not labels:
-        raise ValueError("it has no labels")
+        raise InputError("it has no labels")
     for label in labels:
         if type(label) is not int or not 0 <= label < classes:
-            raise ValueError(f"it has a label {label!r}, not one from 0 to {classes - 1}")
+            raise InputError(f"it has a label {label!r}, not one from 0 to {classes - 1}")
     return torch.tensor(labels)

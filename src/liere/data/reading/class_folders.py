@@ -11,6 +11,7 @@ import torch
 
 from liere.data.reading.file_table import FileTable
 from liere.data.subsets import SPLITS, divide, stable_key
+from liere.errors import InputError
 from liere.terminal.messages import warn
 
 __all__ = ["find_classes", "list_split"]
@@ -43,7 +44,7 @@ def find_classes(root: Path, suffixes: tuple[str, ...], *, may_lack_splits: bool
     for split, names in found.items():
         for one, other in ((split, "train"), ("train", split)):
             if missing := sorted(set(found[other]) - set(found[one])):
-                raise ValueError(
+                raise InputError(
                     f"{root / one} has no class folder {_some(missing)}, which {root / other} has: "
                     "the splits must have the same class folders"
                 )
@@ -96,7 +97,7 @@ def _find_undivided(root: Path, suffixes: tuple[str, ...]) -> tuple[str, ...]:
     names = _class_names(root)
     for name in names:
         if (root / name / "train").is_dir():
-            raise ValueError(f"{root / name} is a data set, not a class, since it has a folder 'train': use it as root")
+            raise InputError(f"{root / name} is a data set, not a class, since it has a folder 'train': use it as root")
     _check_filled(root, names, suffixes, "remove the folder")
     return tuple(names)
 
@@ -105,7 +106,7 @@ def _divided(root: Path, split: str, files: tuple[tuple[str, int], ...], seed: i
     labels = torch.tensor([label for _, label in files])
     parts = divide(labels, torch.tensor([stable_key(os.fsencode(name)) for name, _ in files]), seed)
     if not len(parts["test"]):
-        raise ValueError(f"{root} has no class with two files, so none is left to test with: add some")
+        raise InputError(f"{root} has no class with two files, so none is left to test with: add some")
     if not len(parts["val"]):
         parts["val"] = parts["test"]
     _tell_division(root, seed, *(len(parts[name]) for name in SPLITS))
@@ -135,13 +136,13 @@ def _folders(folder: Path) -> list[str]:
 def _class_names(folder: Path) -> list[str]:
     names = _folders(folder)
     if not names:
-        raise ValueError(f"{folder} has no class folders: sort its files into a folder per class, or move it away")
+        raise InputError(f"{folder} has no class folders: sort its files into a folder per class, or move it away")
     return names
 
 
 def _check_filled(folder: Path, names: list[str], suffixes: tuple[str, ...], remedy: str) -> None:
     if empty := [name for name in names if not any(_files(folder / name, suffixes))]:
-        raise ValueError(
+        raise InputError(
             f"there is no file that ends in {', '.join(suffixes)} in {folder}{os.sep}{_some(empty)}: "
             f"put some there, or {remedy}"
         )

@@ -13,7 +13,7 @@ from torch import Tensor
 from liere.data.examples import Batch, ExampleSet
 from liere.data.facts import DataFacts
 from liere.data.reading.file_table import FileTable
-from liere.errors import visible
+from liere.errors import InputError, visible
 from liere.shapes import Int
 
 __all__ = ["DecodedFiles", "TooManyUnreadableError", "UnreadableError"]
@@ -31,7 +31,7 @@ class UnreadableError(Exception):
         super().__init__(text.splitlines()[0])
 
 
-class TooManyUnreadableError(ValueError):
+class TooManyUnreadableError(InputError):
     """More files than allowed cannot be decoded.
 
     `DataLoader` makes an error of a worker anew, with the worker's traceback as its message: the last line is kept.
@@ -78,7 +78,7 @@ class DecodedFiles(ExampleSet):
             batch = self._load_readable([(index + shift) % len(self) for index in indices], bits)
             if batch is not None:
                 return batch
-        raise ValueError(f"none of the {len(self)} files of {self.files.folder} can be read")
+        raise InputError(f"none of the {len(self)} files of {self.files.folder} can be read")
 
     @abstractmethod
     def decode(self, path: Path, bits: int | None) -> Tensor:

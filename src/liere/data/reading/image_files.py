@@ -14,6 +14,7 @@ from liere.data.facts import DataFacts
 from liere.data.reading.crops import BOX_DRAWS, crop_middle, crop_resize, draw_box, to_tensor, uniform_numbers
 from liere.data.reading.decoded_files import DecodedFiles, UnreadableError
 from liere.data.reading.file_table import FileTable
+from liere.errors import InputError
 from liere.files.reading import open_regular
 from liere.files.writing import is_system_error
 from liere.shapes import UInt8
@@ -96,7 +97,7 @@ def _to_rgb(image: Image.Image) -> Image.Image:
             f"it has {image.width:,} x {image.height:,} pixels, more than {MAX_PIXELS:,}: scale it down"
         )
     if image.mode in WIDE_MODES:
-        raise ValueError(f"its pixels have 32 bits, mode {image.mode}: use 8 or 16")
+        raise InputError(f"its pixels have 32 bits, mode {image.mode}: use 8 or 16")
     if image.mode.startswith("I;16"):
         return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
     return image.convert("RGB")

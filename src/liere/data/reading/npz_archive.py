@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liere.data.subsets import SPLITS
+from liere.errors import InputError
 from liere.files.reading import memory_limit, open_regular, reason
 from liere.files.writing import is_system_error
 
@@ -51,12 +52,12 @@ def load_array(path: Path, key: str) -> Array:
             if is_system_error(error):
                 raise
             if "Object arrays" in str(error):
-                raise ValueError(
+                raise InputError(
                     f"{path}: {key} holds Python objects, not numbers (are they of several shapes?): give all one shape"
                 ) from None
             raise _unreadable(path, error) from None
     if array.ndim == 0:
-        raise ValueError(f"{path}: {key} is not an array with an entry for each example: write it with np.savez")
+        raise InputError(f"{path}: {key} is not an array with an entry for each example: write it with np.savez")
     return array
 
 
@@ -64,7 +65,7 @@ def load_array(path: Path, key: str) -> Array:
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     with open_regular(path) as stream:
         if stream.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
-            raise ValueError(f"{path} is a single array: write images and labels into one file with np.savez")
+            raise InputError(f"{path} is a single array: write images and labels into one file with np.savez")
         try:
             archive = zipfile.ZipFile(stream)
         except Exception as error:
@@ -95,7 +96,7 @@ def _check_memory(path: Path, keys: Iterable[str]) -> None:
                     raise
                 raise _unreadable(path, error) from None
     if needed > limit:
-        raise ValueError(
+        raise InputError(
             f"{path} would take {needed:,} bytes of memory, but at most {limit:,} are allowed for a file of its size: "
             "write it with np.savez instead of np.savez_compressed"
         )
@@ -105,21 +106,21 @@ def _claimed_memory(archive: zipfile.ZipFile, name: str) -> int:
     """Return how much memory the header of an array asks for: its pixels as they are kept, and a bit per example."""
     member = archive.getinfo(name)
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others expand by any factor
-        raise ValueError(f"{name} is compressed in a way that numpy does not use")
+        raise InputError(f"{name} is compressed in a way that numpy does not use")
     with archive.open(member) as stream:
         version = np.lib.format.read_magic(stream)
         if version not in HEADERS:
-            raise ValueError(f"{name} has format {version}")
+            raise InputError(f"{name} has format {version}")
         shape, _, dtype = HEADERS[version](stream)
         held = member.file_size - stream.tell()
     if dtype.hasobject:
         return 0  # is refused when it is read
     values = math.prod(shape)
     if min(shape, default=0) < 0 or values * dtype.itemsize != held:
-        raise ValueError(f"{name} has shape {shape} and {dtype}, but {held:,} bytes")
+        raise InputError(f"{name} has shape {shape} and {dtype}, but {held:,} bytes")
     itemsize = dtype.itemsize if dtype in (np.uint8, np.bool_) else max(dtype.itemsize, np.dtype(np.float32).itemsize)
     return values * itemsize + (shape[0] if shape else 1) * EXAMPLE_BYTES
 
 
-def _unreadable(path: Path, error: Exception) -> ValueError:
-    return ValueError(f"{path} is damaged, or no .npz file ({reason(error)}): write it again with np.savez")
+def _unreadable(path: Path, error: Exception) -> InputError:
+    return InputError(f"{path} is damaged, or no .npz file ({reason(error)}): write it again with np.savez")

@@ -16,6 +16,7 @@ from liere.data.facts import DataFacts
 from liere.data.reading.npz_parts import find_files, read_file, read_folder
 from liere.data.reading.npz_pixels import statistics
 from liere.data.reading.npz_splits import check_alike, check_classes, divide_part, number_labels
+from liere.errors import InputError
 
 __all__ = ["NpzArrays", "read_npz"]
 
@@ -51,7 +52,7 @@ class NpzArrays:
             ValueError: If examples were to be held out one by one, but belong together in groups.
         """
         if holdout and self.has_groups:
-            raise ValueError(
+            raise InputError(
                 f"data.holdout {holdout} would tear the groups of {self.root} apart: leave it out, and give a "
                 "validation split of its own if there is none"
             )

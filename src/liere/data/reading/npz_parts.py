@@ -9,7 +9,7 @@ from typing import NamedTuple
 from liere.data.reading.npz_archive import KINDS, Array, list_arrays, load_array
 from liere.data.reading.npz_pixels import as_pixels, channels_first, check_finite
 from liere.data.subsets import SPLITS
-from liere.errors import nearest
+from liere.errors import InputError, nearest
 from liere.files.reading import check_regular, shorten
 
 __all__ = ["Part", "find_files", "read_file", "read_folder"]
@@ -56,10 +56,10 @@ def read_file(path: Path) -> tuple[str, dict[str, Part], Array | None]:
     if len(found) != 1 or {found[0], f"train_{found[0]}"} <= keys:
         listed = [key for key in sorted(keys) if key.removeprefix("train_") in KINDS]
         if listed:
-            raise ValueError(f"{path} holds {_listed(listed)}: keep one of them")
+            raise InputError(f"{path} holds {_listed(listed)}: keep one of them")
         near = nearest("images", keys) or nearest("train_images", keys)
         hint = f"; rename {near!r}" if near else ""
-        raise ValueError(f"{path} holds {_listed(sorted(keys))}: {FORMS}{hint}")
+        raise InputError(f"{path} holds {_listed(sorted(keys))}: {FORMS}{hint}")
     kind = found[0]
     if kind in keys:
         parts = {"": _read_part(path, kind, keys)}
@@ -79,15 +79,15 @@ def read_folder(files: dict[str, Path]) -> tuple[str, dict[str, Part], Array | N
         keys = list_arrays(file)
         found = [kind for kind in KINDS if kind in keys]
         if len(found) > 1:
-            raise ValueError(f"{file} holds {_listed(found)}: keep one of them")
+            raise InputError(f"{file} holds {_listed(found)}: keep one of them")
         kinds[split] = found[0] if found else "images"
         if kinds[split] != kinds["train"]:
-            raise ValueError(f"{file} holds {kinds[split]}, but {files['train']} holds {kinds['train']}: use one name")
+            raise InputError(f"{file} holds {kinds[split]}, but {files['train']} holds {kinds['train']}: use one name")
         parts[split] = _read_part(file, kinds[split], keys)
         if "classes" in keys:
             names = load_array(file, "classes")
             if classes is not None and names.tolist() != classes.tolist():
-                raise ValueError(f"{file} has other 'classes' than the files before it: give them once, in train.npz")
+                raise InputError(f"{file} has other 'classes' than the files before it: give them once, in train.npz")
             classes = names
     return kinds["train"], parts, classes
 
@@ -97,13 +97,13 @@ def _read_part(path: Path, kind: str, keys: set[str], prefix: str = "") -> Part:
     for key in wanted.values():
         if key not in keys:
             near = nearest(key, keys - set(wanted.values()))
-            raise ValueError(
+            raise InputError(
                 f"{path} has no {key!r}: " + (f"rename {near!r}" if near else f"it holds {_listed(sorted(keys))}")
             )
     name = f"{path}: {wanted[kind]}"
     raw = load_array(path, wanted[kind])
     if not len(raw):
-        raise ValueError(f"{name} is empty: give at least one example")
+        raise InputError(f"{name} is empty: give at least one example")
     images = check_finite(name, as_pixels(name, channels_first(name, kind, raw)))
     groups = _column(path, prefix + "groups", len(images), wanted[kind]) if prefix + "groups" in keys else None
     return Part(name, images, _column(path, wanted["labels"], len(images), wanted[kind]), groups)
@@ -115,11 +115,11 @@ def _column(path: Path, key: str, length: int, images: str) -> Array:
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
     if column.ndim != 1:
-        raise ValueError(f"{path}: {key} must be one an example, [examples] or [examples, 1], got shape {column.shape}")
+        raise InputError(f"{path}: {key} must be one an example, [examples] or [examples, 1], got shape {column.shape}")
     if column.dtype.kind not in "iubU":
-        raise ValueError(f"{path}: {key} must be integers or strings, got {column.dtype}: convert them")
+        raise InputError(f"{path}: {key} must be integers or strings, got {column.dtype}: convert them")
     if len(column) != length:
-        raise ValueError(f"{path} has {length} {images}, but {len(column)} {key}: give one for each")
+        raise InputError(f"{path} has {length} {images}, but {len(column)} {key}: give one for each")
     return column
 
 
@@ -127,7 +127,7 @@ def _check_split_names(where: Path, names: Iterable[str]) -> None:
     """Raise `ValueError` for a split that would be passed over, like `valid`."""
     for name in names:
         if name not in SPLITS and name.startswith("val"):
-            raise ValueError(f"{where} has a split {name!r}: call it 'val'")
+            raise InputError(f"{where} has a split {name!r}: call it 'val'")
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liere.data.reading.npz_archive import Array
+from liere.errors import InputError
 
 __all__ = ["as_pixels", "channels_first", "check_finite", "statistics"]
 
@@ -18,11 +19,11 @@ def channels_first(name: str, kind: str, images: Array) -> Array:
     shape = images.shape
     few = 1 <= shape[-1] <= MOST_CHANNELS
     if 0 in shape:
-        raise ValueError(f"{name} has shape {shape}: an axis without pixels")
+        raise InputError(f"{name} has shape {shape}: an axis without pixels")
     if few and (images.ndim == 5 or (images.ndim == 4 and kind == "images")):
         return np.moveaxis(images, -1, 1)
     if kind == "images" and images.ndim == 4 and shape[1] <= MOST_CHANNELS:
-        raise ValueError(
+        raise InputError(
             f"{name} has shape {shape}: put channels last with np.moveaxis(images, 1, -1), or name it 'volumes' if "
             f"these are {shape[1]} slices"
         )
@@ -30,7 +31,7 @@ def channels_first(name: str, kind: str, images: Array) -> Array:
         return images[:, None]
     axes = "height, width" if kind == "images" else "depth, height, width"
     axes = axes.replace("depth", "frames") if kind == "videos" else axes
-    raise ValueError(
+    raise InputError(
         f"{name} must be [examples, {axes}] or [examples, {axes}, channels] with at most {MOST_CHANNELS} channels, got "
         f"shape {shape}"
     )
@@ -43,7 +44,7 @@ def as_pixels(name: str, images: Array) -> Array:
     if images.dtype == np.bool_:
         return np.ascontiguousarray(images).astype(np.uint8) * np.uint8(255)
     if images.dtype.kind not in "iuf":
-        raise ValueError(f"{name} must hold numbers, got {images.dtype}: convert them, to float32 say")
+        raise InputError(f"{name} must hold numbers, got {images.dtype}: convert them, to float32 say")
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(images.astype(np.float32))
 
@@ -53,7 +54,7 @@ def check_finite(name: str, images: Array) -> Array:
     if images.dtype == np.float32:
         bad = sum(not np.isfinite(image).all() for image in images)
         if bad:
-            raise ValueError(
+            raise InputError(
                 f"{name} has NaN or infinity in {bad} of {len(images)} examples: fix them or leave them out"
             )
     return images

@@ -13,7 +13,7 @@ from torch import Tensor
 from liere.data.reading.npz_archive import Array
 from liere.data.reading.npz_parts import Part
 from liere.data.subsets import divide, stable_key
-from liere.errors import suggest
+from liere.errors import InputError, suggest
 from liere.files.reading import shorten
 
 __all__ = ["check_alike", "check_classes", "divide_part", "number_labels"]
@@ -24,28 +24,28 @@ def number_labels(parts: dict[str, Part], classes: Array | None) -> tuple[tuple[
     kinds = {part.labels.dtype.kind == "U" for part in parts.values()}
     where = next(iter(parts.values())).name
     if len(kinds) > 1:
-        raise ValueError(f"{where}: labels are integers in one split and strings in another: use one of them")
+        raise InputError(f"{where}: labels are integers in one split and strings in another: use one of them")
     if classes is None:
         values = np.unique(np.concatenate([part.labels for part in parts.values()]))
         return tuple(map(str, values.tolist())), {
             split: np.searchsorted(values, part.labels).astype(np.int64) for split, part in parts.items()
         }
     if classes.ndim != 1 or classes.dtype.kind not in "iuU" or len(set(classes.tolist())) < len(classes):
-        raise ValueError(f"{where}: classes must be different names, one a class, got {shorten(str(classes.tolist()))}")
+        raise InputError(f"{where}: classes must be different names, one a class, got {shorten(str(classes.tolist()))}")
     names = tuple(map(str, classes.tolist()))
     places = {name: place for place, name in enumerate(names)}
     numbered = {}
     for split, part in parts.items():
         if kinds == {True}:
             for label in sorted({*part.labels.tolist()} - places.keys()):
-                raise ValueError(
+                raise InputError(
                     f"{part.name}: label {shorten(label)!r} is not one of classes: {shorten(suggest(label, names))}"
                 )
             numbered[split] = np.array([places[label] for label in part.labels.tolist()], dtype=np.int64)
         else:
             numbered[split] = part.labels.astype(np.int64)
             for label in sorted({*numbered[split].tolist()} - {*range(len(names))}):
-                raise ValueError(f"{part.name}: label {label} is not a place in classes, 0 to {len(names) - 1}")
+                raise InputError(f"{part.name}: label {label} is not a place in classes, 0 to {len(names) - 1}")
     return names, numbered
 
 
@@ -65,7 +65,7 @@ def divide_part(
     for split, members in parts.items():
         if not len(members):
             what = "examples" if groups is None else "groups"
-            raise ValueError(
+            raise InputError(
                 f"{root} has too few {what} to divide, {len(classes)}, so that nothing is left for {split!r}: give at "
                 f"least 3 {what} of a class, or files for train and test"
             )
@@ -89,12 +89,12 @@ def check_alike(parts: dict[str, Part]) -> None:
             (train.images.dtype, part.images.dtype, "pixels"),
         ):
             if one != other:
-                raise ValueError(f"{part.name} has {what} {other}, but {train.name} has {one}: make them alike")
+                raise InputError(f"{part.name} has {what} {other}, but {train.name} has {one}: make them alike")
     seen: dict[Any, str] = {}
     for part in parts.values():
         for group in sorted(set([] if part.groups is None else part.groups.tolist())):
             if seen.setdefault(group, part.name) != part.name:
-                raise ValueError(
+                raise InputError(
                     f"group {shorten(repr(group))} is in {seen[group]} and in {part.name}: keep it in one split"
                 )
 
@@ -104,11 +104,11 @@ def check_classes(root: Path, splits: dict[str, tuple[Tensor, Tensor]], names: t
     known = set(splits["train"][1].tolist())
     for split, (_, labels) in splits.items():
         for label in sorted(set(labels.tolist()) - known):
-            raise ValueError(
+            raise InputError(
                 f"{root}: label {shorten(names[label])!r} is in {split!r}, but not in 'train': take it out, or divide "
                 "the examples in another way (data.seed)"
             )
     if len(known) < 2:
-        raise ValueError(
+        raise InputError(
             f"{root}: all training examples have label {shorten(names[min(known)])!r}: there is nothing to learn"
         )

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from liere.errors import InputError
+
 __all__ = ["unpickle_batch"]
 
 MAX_OPERATIONS = 1_000_000
@@ -44,14 +46,14 @@ def unpickle_batch(content: bytes, key: str, *, is_known: bool = False) -> tuple
             _check_operations(content)
         batch = _Unpickler(io.BytesIO(content), encoding="latin1").load()
     except Exception as error:  # a pickle can make the reader raise anything
-        raise ValueError(f"{type(error).__name__}: {error}") from None
+        raise InputError(f"{type(error).__name__}: {error}") from None
     if type(batch) is not dict or "data" not in batch or key not in batch:
-        raise ValueError(f"it is not a dict with 'data' and {key!r}")
+        raise InputError(f"it is not a dict with 'data' and {key!r}")
     data, labels = batch["data"], batch[key]
     if type(data) is not _Array or data.pixels is None:
-        raise ValueError("its images are not an array of bytes")
+        raise InputError("its images are not an array of bytes")
     if type(labels) is not list or not all(type(label) is int for label in labels):
-        raise ValueError("its labels are not a list of integers")
+        raise InputError("its labels are not a list of integers")
     return data.pixels, labels
 
 
@@ -64,7 +66,7 @@ class _Dtype:
 
     def __init__(self, name: object, *_: object) -> None:
         if name not in ("u1", "uint8", "|u1"):
-            raise ValueError(f"it has an array of {str(name)[:20]}, not of bytes")
+            raise InputError(f"it has an array of {str(name)[:20]}, not of bytes")
 
     def __setstate__(self, state: object) -> None:
         """Leave it at bytes."""
@@ -80,7 +82,7 @@ class _Array:
         """Take the bytes of the file for pixels."""
         _, shape, dtype, is_column_major, content = state
         if type(dtype) is not _Dtype or type(shape) is not tuple or len(shape) != 2 or min(shape) < 0:
-            raise ValueError(f"it has an array of shape {str(shape)[:50]}")
+            raise InputError(f"it has an array of shape {str(shape)[:50]}")
         data = content.encode("latin1") if isinstance(content, str) else content
         pixels = np.frombuffer(data, np.uint8)
         self.pixels = pixels.reshape(shape[::-1]).T if is_column_major else pixels.reshape(shape)
@@ -111,17 +113,17 @@ def _check_operations(content: bytes) -> None:
     for number, (operation, argument, _) in enumerate(pickletools.genops(content)):
         name = operation.name
         if number > MAX_OPERATIONS:
-            raise ValueError(f"it has more than {MAX_OPERATIONS:,} operations")
+            raise InputError(f"it has more than {MAX_OPERATIONS:,} operations")
         if isinstance(argument, int) and not -LARGEST <= argument < LARGEST:
-            raise ValueError(f"it has an integer of {argument.bit_length():,} bits")
+            raise InputError(f"it has an integer of {argument.bit_length():,} bits")
         if name == "MEMOIZE" or "PUT" in name:
             place = len(memo) if argument is None else argument
             if place > MAX_OPERATIONS:
-                raise ValueError(f"it keeps an object at place {place:,}")
+                raise InputError(f"it keeps an object at place {place:,}")
             memo[place] = any(part in before for part in PLAIN)
         tuples += "TUPLE" in name
         is_plain = isinstance(argument, int) and memo.get(argument, False)
         repeats += name == "DUP" or ("GET" in name and not is_plain)
         if tuples > MAX_TUPLES or repeats > MAX_REPEATS:
-            raise ValueError("it has objects within objects without end")
+            raise InputError("it has objects within objects without end")
         before = name

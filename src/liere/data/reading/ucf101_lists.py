@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from liere.data.reading.file_table import FileTable
+from liere.errors import InputError
 from liere.files.reading import read_bytes, shorten
 
 __all__ = ["list_videos", "read_classes"]
@@ -28,15 +29,15 @@ def read_classes(root: Path) -> tuple[str, ...]:
     seen = {".", ".."}  # which lead to other folders
     for place, words in _lines(file):
         if len(words) != 2 or not words[0].isdecimal() or len(words[0]) > 9:
-            raise ValueError(
+            raise InputError(
                 f"{place} should be a number and a class, got {shorten(repr(' '.join(words)))}: unpack the lists again"
             )
         if words[1] in seen:
-            raise ValueError(f"{place} should be another class, got {shorten(words[1])!r}: unpack the lists again")
+            raise InputError(f"{place} should be another class, got {shorten(words[1])!r}: unpack the lists again")
         seen.add(words[1])
         found[int(words[0])] = words[1]
     if sorted(found) != list(range(1, len(found) + 1)):
-        raise ValueError(f"{file} should number the classes from 1 to {len(found)}: unpack the lists again")
+        raise InputError(f"{file} should number the classes from 1 to {len(found)}: unpack the lists again")
     return tuple(found[number] for number in sorted(found))
 
 
@@ -70,11 +71,11 @@ def _read_list(file: Path, classes: tuple[str, ...]) -> Iterator[tuple[str, int]
     for place, (path, *number) in _lines(file):
         label = labels.get(path.partition("/")[0])
         if label is None:
-            raise ValueError(
+            raise InputError(
                 f"{place} has a class that classInd.txt does not have, got {shorten(path)!r}: unpack the lists again"
             )
         if number not in ([], [str(label + 1)]):
-            raise ValueError(
+            raise InputError(
                 f"{place} has the class {shorten(' '.join(number))}, but classInd.txt has {label + 1} for "
                 f"{shorten(path)!r}: "
                 "unpack the lists again"
@@ -96,7 +97,7 @@ def _lines(file: Path) -> Iterator[tuple[str, list[str]]]:
 
 def _check_videos(file: Path, folder: Path, paths: list[str]) -> None:
     if not paths:
-        raise ValueError(f"{file} is empty: unpack the lists again")
+        raise InputError(f"{file} is empty: unpack the lists again")
     there = {
         f"{name}/{video}" for name in {path.partition("/")[0] for path in paths} for video in _names(folder / name)
     }

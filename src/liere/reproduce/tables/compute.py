@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from liere.errors import InputError
 from liere.evaluation.compute_saving import ComputeSaving, Curve, compute_savings, mean_curve
 from liere.evaluation.seeds import compare_seeds
 from liere.report.table_cells import NOTHING, Cell, Column, Table
@@ -31,7 +32,7 @@ def build_compute(results: Results) -> Outcome:
     keys = {name: Key(data, "", name) for name in encodings}
     baselines = [name for name in encodings if parse_encoding(name)[0] == "absolute"]
     if not baselines:
-        raise RuntimeError("there is no finished run of absolute positions to measure against")
+        raise InputError("there is no finished run of absolute positions to measure against")
     by_seed = {name: {run.config.training.seed: run.curve() for run in results.runs[key]} for name, key in keys.items()}
     curves = {name: list(found.values()) for name, found in by_seed.items()}
     cost = {name: forward_operations(results.runs[key][0].config) for name, key in keys.items()}
