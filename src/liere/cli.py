@@ -22,7 +22,7 @@ from liere.commands import (
     reproduce,
     train,
 )
-from liere.errors import suggest
+from liere.errors import UserError, suggest
 from liere.optional.extras import explain_missing
 from liere.terminal.messages import warn
 from liere_command.signals import use_default_signals
