@@ -156,7 +156,7 @@ def _find_by_path(path: str) -> type[PositionEncoding]:
     if found is None:
         raise InputError(f"encoding {path!r}: the module {module_name} has no {class_name!r}; is it spelled right?")
     _check_class(found, f"encoding {path!r}")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _import(module: str, path: str) -> object:

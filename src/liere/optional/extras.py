@@ -19,7 +19,7 @@ EXTRAS = {
 NAMES = {"yaml": "PyYAML", "PIL": "Pillow", "av": "PyAV", "lightning": "Lightning"}
 TRAINING = (
     *("yaml", "pydantic", "lightning", "filelock", "safetensors", "scipy"),
-    *("tensorboard", "torchvision", "PIL", "numpy", "tqdm"),
+    *("tensorboard", "torchvision", "PIL", "numpy"),
 )
 """What a run needs from its first step to its last."""
 

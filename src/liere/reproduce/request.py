@@ -64,8 +64,12 @@ def make_request(
     """
     if options.get("scale", "small") not in SCALES:
         raise InputError(f"unknown scale {options['scale']!r}: choose from {', '.join(SCALES)}")
-    places = {key: None if place is None else Path(place) for key, place in {"data": data, "out": out}.items()}
-    return Request(find_entry(name), **places, **options)
+    return Request(
+        find_entry(name),
+        data=None if data is None else Path(data),
+        out=None if out is None else Path(out),
+        **options,
+    )
 
 
 def prepare_request(request: Request) -> Reproduction | None:
