@@ -13,6 +13,7 @@ import pytest
 import liere
 from liere.bench.tables import make_tables, with_quartiles
 from liere.cli import main, make_parser
+from liere.terminal.text_table import text_table
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
