@@ -221,10 +221,11 @@ class VisionTransformer(nn.Module):
 
     def set_extra_state(self, state: Any) -> None:
         """Warn if the weights of a state dict were trained with a grid that gives tokens other positions."""
-        trained = tuple(state.tolist()) if isinstance(state, Tensor) and state.device.type != "meta" else self.grid
+        is_known = isinstance(state, Tensor) and state.device.type != "meta" and bool(state.isfinite().all())
+        trained = tuple(map(int, state.flatten().tolist())) if is_known else self.grid
         spans_same = isinstance(self.encoding, RotaryEncoding) and self.position_policy == "rescale"
-        is_indifferent = not self.encoding.has_coordinates or (spans_same and self.attention_scale == "constant")
-        if trained == self.grid or is_indifferent:
+        is_free = not self.encoding.has_coordinates or (spans_same and self.attention_scale == "constant")
+        if is_free or trained == self.grid:
             return
         size = tuple(n * p for n, p in zip(trained, self.patch_embed.patch_size, strict=False))
         warnings.warn(
@@ -236,9 +237,8 @@ class VisionTransformer(nn.Module):
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
         super()._load_from_state_dict(state_dict, prefix, *rest)
-        missing_keys = rest[2]
-        with contextlib.suppress(ValueError):
-            missing_keys.remove(f"{prefix}_extra_state")  # in weights of earlier versions
+        with contextlib.suppress(ValueError):  # keys that are missing: the grid is, in weights of earlier versions
+            rest[2].remove(f"{prefix}_extra_state")
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is only remembered."""

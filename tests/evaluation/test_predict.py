@@ -139,3 +139,14 @@ def test_the_command_prints_and_writes(images, tmp_path, capsys, monkeypatch):
     assert rows[0]["class"] == content[0]["classes"][0]["class"]
     assert main(["predict", str(run.folder), "gone.png"]) == 2
     assert "none of the 1 images given can be read" in capsys.readouterr().err
+
+
+def test_inspect_takes_a_run(images, spatial, tmp_path, capsys):
+    for run, dimensions in ((images[0], 8), (spatial, 8)):
+        capsys.readouterr()
+        assert main(["inspect", str(run.folder), "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["encoding"], found["head_dim"], len(found["layers"])) == ("LieRE", dimensions, 2)
+        assert found["parameters"] == run.result()["parameters"]
+    assert main(["inspect", str(tmp_path)]) == 2
+    assert f"no run at {tmp_path}" in capsys.readouterr().err

@@ -122,6 +122,17 @@ class TestCrashed:
         assert differences(uninterrupted, run) == []
         assert {path.name for path in run.checkpoints.iterdir()} == {"last.ckpt", "previous.ckpt"}
 
+    def test_a_checkpoint_of_before_grids_were_saved_is_resumed(self, uninterrupted, run):
+        stop_after(run, 5)
+        for path in run.checkpoints.iterdir():
+            content = torch.load(path, weights_only=True)
+            del content["state_dict"]["_extra_state"]
+            torch.save(content, path)
+        lines: list[str] = []
+        resume(run, say=lines.append)
+        assert lines == [f"run: going on after step 5 of {STEPS}"]
+        assert differences(uninterrupted, run) == []
+
     def test_a_damaged_checkpoint_is_named_and_the_one_before_it_is_used(self, uninterrupted, run):
         stop_after(run, 7)
         last = run.checkpoints / "last.ckpt"

@@ -109,8 +109,8 @@ def check_shapes(
     if positions != tokens - num_prefix_tokens:
         raise InputError(
             f"{name} has {tokens} tokens, {prefix_name}={num_prefix_tokens} of them without a position, but there "
-            f"are {positions} {positions_name}: give {tokens - num_prefix_tokens}, or another {prefix_name}, "
-            f"and {name} as [batch, heads, tokens, head_dim]"
+            f"are {positions} positions: give {tokens - num_prefix_tokens}, as {positions_name}, or another "
+            f"{prefix_name}, and {name} as [batch, heads, tokens, head_dim]"
         )
     if rotation_heads != 1 and rotation_heads != heads:  # `in` would not do for symbolic sizes
         raise InputError(
