@@ -313,12 +313,6 @@ class TestFingerprint:
         others = [parse_config({"data": data, "model": {"dim": 16, name: used[name]}}) for name in used]
         assert len({config.fingerprint, *(other.fingerprint for other in others)}) == 1 + len(used)
 
-    def test_the_rate_of_matrices_counts_with_muon(self):
-        rates = [{}, {"matrix_learning_rate": 0.03}, {"matrix_learning_rate": 0.05}]
-        configs = [parse_config({"optimizer": {"name": "muon"} | rate}) for rate in rates]
-        assert [config.optimizer.matrix_rate for config in configs] == [0.02, 0.03, 0.05]
-        assert len({config.fingerprint for config in configs}) == 3
-
     def test_it_does_not_depend_on_how_a_value_is_written(self):
         one = parse_config({"data": {"distance": [1, 2]}, "optimizer": {"learning_rate": 1}})
         other = parse_config({"optimizer": {"learning_rate": 1.0}, "data": {"distance": (1, 2)}})
@@ -353,14 +347,6 @@ class TestWhole:
         assert "training.accumulate" in fields
         assert "model" not in fields
 
-    @pytest.mark.parametrize(
-        ("examples", "batch_size", "steps"), [(96, 8, 12), (97, 8, 13), (1, 8, 1), (800_000, 128, 6250)]
-    )
-    def test_the_last_batch_of_a_run_is_whole(self, examples, batch_size, steps):
-        training = parse_config({"training": {"examples": examples, "batch_size": batch_size}}).training
-        assert training.steps == steps
-        assert training.part_size == batch_size
-
     def test_data_and_model_are_made_as_told(self):
         config = parse_config(
             {
@@ -382,32 +368,6 @@ class TestWhole:
             for each in (model, separate.build(image_size=48, num_classes=4))
         )
         assert 2 * shared == apart
-
-    def test_positions_and_attention_are_as_told(self):
-        amounts = {"shift": 1.75, "stretch": 1.2, "zoom": 1.3, "noise": 0.5}
-        fields = {f"position_{name}": amount for name, amount in amounts.items()}
-        fields |= {"cls_position": "center", "attention_scale": "log"}
-        config = parse_config({"model": {"encoding": "liere8", **BASE["model"], **fields}})
-        model = config.model.build(image_size=48, num_classes=4)
-        assert model.position_augmentation.active == amounts
-        assert (model.cls_position, model.attention_scale) == ("center", "log")
-        assert parse_config(yaml.safe_load(config.to_yaml())) == config
-
-
-@pytest.mark.parametrize(
-    ("encoding", "unfit"),
-    [
-        ("absolute", {"model.position_shift": "0.0", "model.cls_position": "none"}),
-        ("sincos", {"model.cls_position": "none"}),
-        ("liere8", {}),
-    ],
-)
-def test_a_recipe_for_several_encodings_leaves_out_what_one_of_them_cannot_have(encoding, unfit):
-    model = {"encoding": encoding, "position_shift": 1.75, "cls_position": "unseen"}
-    config = parse_config({"model": model})
-    assert config.model.unsupported_fields() == unfit
-    fitting = parse_config({"model": model | {"dim": 16, "depth": 1, "heads": 2, "mlp_dim": 8}}, unfit)
-    fitting.model.build(image_size=24, num_classes=4)
 
 
 class TestHostileFiles:

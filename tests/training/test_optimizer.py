@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 pytest.importorskip("pydantic")
 pytest.importorskip("yaml")
 import liere
-from liere.runs.config import OptimizerConfig
+from liere.runs.optimizer_config import OptimizerConfig
 from liere.training.optimizer import learning_rate_factor, make_optimizer
 
 SIZE = {"image_size": 24, "patch_size": 12, "num_classes": 4, "dim": 16, "depth": 2, "heads": 2, "mlp_dim": 32}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from liere.runs.config import COORDINATE_FIELDS, ModelConfig
+from liere.runs.model_config import COORDINATE_FIELDS, ModelConfig
 from liere.runs.run import Run
 
 __all__ = ["common_recipe", "describe_recipes"]

@@ -4,41 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
 
-import torch
-
-from liere.config_fields import (
-    Count,
-    CountOrZero,
-    Few,
-    FewOrZero,
-    Positive,
-    Rate,
-    Real,
-    Section,
-    Seed,
-    Share,
-    Side,
-    Switch,
-    Width,
-)
+from liere.config_fields import Section
 from liere.data.config import DataConfig, data_fields
 from liere.data.spatial import SpatialData
 from liere.encodings import RotaryEncoding, find_encoding
 from liere.errors import InputError
 from liere.files.reading import shorten
 from liere.layers import grid_shape
-from liere.position_augmentation import GREATEST_AMOUNT
-from liere.presets import create_model, image_and_patch
+from liere.presets import image_and_patch
+from liere.runs.hardware_config import HardwareConfig
 from liere.runs.logger_config import LoggerConfig
-from liere.vit import VisionTransformer
+from liere.runs.model_config import ModelConfig
+from liere.runs.optimizer_config import OptimizerConfig
+from liere.runs.training_config import TrainingConfig
 
 # `liere.config_fields` has told what to install where these are missing.
 import yaml  # isort: skip
-from pydantic import BeforeValidator, Field, model_validator  # isort: skip
+from pydantic import model_validator  # isort: skip
 from pydantic.fields import FieldInfo  # isort: skip
 
 __all__ = [
@@ -313,13 +297,6 @@ class RunConfig(Section):
     def to_yaml(self) -> str:
         """Return the whole configuration as YAML."""
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)
-
-
-def _is_finite(value: object) -> bool:
-    """Return whether there is no NaN, no infinity and no integer beyond floats in a value of YAML."""
-    if isinstance(value, dict | list | tuple):
-        return all(map(_is_finite, value.values() if isinstance(value, dict) else value))
-    return not isinstance(value, int | float) or -sys.float_info.max <= value <= sys.float_info.max
 
 
 def config_fields() -> Iterator[tuple[str, FieldInfo]]:

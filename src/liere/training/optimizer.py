@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from liere.runs.config import OptimizerConfig
+from liere.runs.optimizer_config import OptimizerConfig
 from liere.training.muon import Muon
 from liere.vit import VisionTransformer
 
