@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import torch
 
 from liere.config_fields import Count, Few, FewOrZero, Section
+from liere.errors import InputError
 
 from pydantic import BeforeValidator, Field  # isort: skip  (`liere.config_fields` has told what to install)
 
@@ -35,6 +36,6 @@ class HardwareConfig(Section):
         """Raise `ValueError` if this machine does not have it."""
         gpus = torch.cuda.device_count() or int(torch.backends.mps.is_available())
         if self.accelerator == "gpu" and not gpus:
-            raise ValueError("hardware.accelerator is gpu, but torch finds none here: use cpu or auto")
+            raise InputError("hardware.accelerator is gpu, but torch finds none here: use cpu or auto")
         if self.accelerator != "cpu" and 0 < gpus < self.devices:
-            raise ValueError(f"hardware.devices is {self.devices}, but torch finds {gpus} here: use at most as many")
+            raise InputError(f"hardware.devices is {self.devices}, but torch finds {gpus} here: use at most as many")

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from liere.config_fields import Few, FewOrZero, Rate, Real, Section, Side, Switch, Width
 from liere.encodings import RotaryEncoding, find_encoding
+from liere.errors import InputError
 from liere.files.reading import shorten
 from liere.position_augmentation import GREATEST_AMOUNT
 from liere.presets import create_model
@@ -74,7 +75,7 @@ class ModelConfig(Section):
     def _options_are_finite(self) -> ModelConfig:
         for name, value in self.options.items():
             if not _is_finite(value):
-                raise ValueError(f"model.options.{shorten(name)} must be finite, got {shorten(repr(value))}")
+                raise InputError(f"model.options.{shorten(name)} must be finite, got {shorten(repr(value))}")
         return self
 
     def unsupported_fields(self) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from liere.config_fields import CountOrZero, Positive, Rate, Real, Section
+from liere.errors import InputError
 
 from pydantic import Field, model_validator  # isort: skip  (`liere.config_fields` has told what to install)
 
@@ -45,7 +46,7 @@ class OptimizerConfig(Section):
         for field in ("matrix_learning_rate", "muon_for_qkv"):
             value = getattr(self, field)
             if self.name != "muon" and value != type(self).model_fields[field].default:
-                raise ValueError(
+                raise InputError(
                     f"optimizer.{field} {value!r} is for optimizer.name muon, which is {self.name}: leave it out, or "
                     "use muon"
                 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from liere.config_fields import Count, Section, Seed, Share, Switch
+from liere.errors import InputError
 
 from pydantic import model_validator  # isort: skip  (`liere.config_fields` has told what to install)
 
@@ -48,7 +49,7 @@ class TrainingConfig(Section):
     @model_validator(mode="after")
     def _parts_are_equal(self) -> TrainingConfig:
         if self.batch_size % self.accumulate:
-            raise ValueError(
+            raise InputError(
                 f"training.batch_size {self.batch_size} cannot be cut into training.accumulate {self.accumulate} "
                 "equal parts: choose numbers that divide"
             )
