@@ -66,7 +66,7 @@ def test_all_questions_write_records_and_pictures(tiny, capsys, tmp_path):
     ):
         assert shown in printed.out
     assert printed.out.count("quick: not to be quoted") == 7  # the exponential and the step have two tables each
-    assert "tiny case, forward + backward\n" in printed.err
+    assert "tiny case, forward + backward: 0 of 2\n" in printed.err
 
 
 def test_json_instead_of_a_table(tiny, capsys, tmp_path):
@@ -90,7 +90,7 @@ def test_what_was_found_before_a_failure_is_kept(tiny, capsys, monkeypatch, tmp_
     pytest.importorskip("matplotlib")
 
     def fail(settings) -> None:
-        raise ValueError("no answer")
+        raise OSError("no answer")
 
     monkeypatch.setattr(step, "measure", fail)
     assert main(["bench", "all", "--quick", "--rounds", "1", "--output", str(tmp_path)]) == 2

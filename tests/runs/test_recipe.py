@@ -49,6 +49,10 @@ def test_data_take_the_place_of_those_of_the_recipe():
     found = read_recipe(content, section)
     assert parse_config(found.content).data is section
     assert content["data"] == {"name": "cifar10"}
+    with pytest.raises(
+        ValueError, match=r"--data\.size cannot be given beside data as an object: set size in that obj"
+    ):
+        parse_config(found.content, {"data.size": "60"})
 
 
 def test_an_encoding_sets_its_options_too():

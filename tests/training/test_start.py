@@ -46,6 +46,11 @@ def test_a_signal_is_an_interruption_that_says_how_to_resume(tmp_path, monkeypat
     assert stop.value.signal == signal.SIGTERM
     assert lines == [f"run: stopped by SIGTERM; resume with: liere train --resume {run.folder}"]
     assert str(stop.value) == lines[0]
+    monkeypatch.setenv("LOCAL_RANK", "1")  # another process ends without a word, as if all were well
+    with pytest.raises(SystemExit) as stop:
+        train_run(run, tell=lines.append, warn=ignore)
+    assert stop.value.code == 0
+    assert len(lines) == 1
 
 
 def test_a_logger_is_passed_on_only_if_there_is_one(tmp_path, monkeypatch):

@@ -8,7 +8,6 @@ from pathlib import Path
 from liere.commands.arguments import positive_number
 from liere.commands.fields import add_fields, given_fields
 from liere.errors import InputError
-from liere_command.processes import is_first_process
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -48,6 +47,5 @@ def run(args: argparse.Namespace) -> int:
         else:
             toolkit.train(args.config, out=args.out, resume=False, **options)
     except toolkit.SignalStop as stop:
-        # Lightning takes another process's exit code for a crash, and would kill the first one for it.
-        return 128 + stop.signal if is_first_process() else 0
+        return 128 + stop.signal
     return 0

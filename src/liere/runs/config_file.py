@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from liere.data.config import find_section
+from liere.config_fields import Section
 from liere.errors import InputError, suggest
 from liere.files.reading import DamagedError, read_bytes, reason, shorten
 from liere.files.shipped import find_recipe
@@ -148,6 +149,8 @@ def parse_config(content: dict[str, Any], overrides: dict[str, str] | None = Non
         place = merged
         for section in sections:
             part = place.get(section) or {}
+            if isinstance(part, Section):
+                raise InputError(f"--{name} cannot be given beside {section} as an object: set {field} in that object")
             place[section] = place = part if isinstance(part, dict) else {}
         place[field] = _value(name, text)
     try:

@@ -118,8 +118,11 @@ def train_run(
         line = f"{run.folder.name}: stopped {stop}{_how_to_resume(run)}"
         if is_first_process():
             tell(line)
-        if request.signal is not None:
+        if request.signal is not None and is_first_process():
             raise SignalStop(line, request.signal) from None
+        if request.signal is not None:
+            # Lightning takes another process's exit code for a crash, and would kill the first one for it.
+            raise SystemExit(0) from None
         return
     if is_first_process():
         tell(
