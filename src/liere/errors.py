@@ -7,7 +7,7 @@ import operator
 import re
 from collections.abc import Iterable
 
-__all__ = ["UnknownOptionError", "nearest", "suggest", "visible", "whole_number"]
+__all__ = ["UnknownOptionError", "check_least", "nearest", "suggest", "visible", "whole_number"]
 
 
 class UnknownOptionError(TypeError):
@@ -27,6 +27,19 @@ def whole_number(name: str, value: object) -> int:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"{name} must be an int, got {value!r} of type {type(value).__name__}") from None
+
+
+def check_least(name: str, value: int, least: int) -> None:
+    """Raise a `ValueError` that names the argument if `value` is below `least`.
+
+    Example:
+        >>> check_least("num_registers", -1, 0)
+        Traceback (most recent call last):
+            ...
+        ValueError: num_registers must be at least 0, got -1
+    """
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
 
 
 ALIASES = {

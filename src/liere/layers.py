@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from liere.encodings.contract import Rotations
+from liere.errors import check_least
 from liere.rotations import rotate_together
 from liere.shapes import Float
 
@@ -49,6 +50,7 @@ class PatchEmbed(nn.Module):
 
     def __init__(self, patch_size: tuple[int, ...], in_channels: int, dim: int) -> None:
         super().__init__()
+        check_least("in_channels", in_channels, 1)
         self.patch_size = patch_size
         self.in_channels = in_channels
         self.projection = nn.Linear(in_channels * math.prod(patch_size), dim)

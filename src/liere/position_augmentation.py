@@ -105,6 +105,17 @@ def augment_positions(
         tensor([[ 7., 11.]])
     """
     amounts = PositionAugmentation(shift, stretch, zoom, noise)
+    _check_arguments(positions, generator)
+    if not positions.is_floating_point():
+        positions = positions.to(torch.get_default_dtype())
+    if not amounts or not positions.numel():
+        return positions
+    result = positions.to(torch.promote_types(positions.dtype, torch.float32))
+    step, extent = _step_and_extent(result.detach(), step, extent, torch.finfo(positions.dtype).eps)
+    return _draw(result, amounts, step, extent, generator).to(positions.dtype)
+
+
+def _check_arguments(positions: Any, generator: Any) -> None:
     if not isinstance(positions, Tensor):
         raise TypeError(
             f"positions must be a tensor of shape [*batch, tokens, ndim], got {type(positions).__name__}: "
@@ -118,26 +129,25 @@ def augment_positions(
     check_positions(positions, positions.shape[-1])
     if generator is not None and not isinstance(generator, torch.Generator):
         raise TypeError(f"generator must be a torch.Generator, got {generator!r}: make one with torch.Generator()")
-    if not positions.is_floating_point():
-        positions = positions.to(torch.get_default_dtype())
-    if not amounts or not positions.numel():
-        return positions
-    ndim, wide = positions.shape[-1], torch.promote_types(positions.dtype, torch.float32)
-    source = positions.device if generator is None else generator.device
+
+
+def _draw(
+    positions: Tensor, amounts: PositionAugmentation, step: Tensor, extent: Tensor, generator: Generator | None
+) -> Tensor:
+    """Return positions after one draw; only the amounts that change anything take random numbers."""
+    ndim, source = positions.shape[-1], positions.device if generator is None else generator.device
 
     def uniform(*shape: int) -> Tensor:
-        return torch.rand(shape, generator=generator, device=source, dtype=wide).to(positions.device)
+        return torch.rand(shape, generator=generator, device=source, dtype=positions.dtype).to(positions.device)
 
-    result = positions.to(wide)
-    step, extent = _step_and_extent(result.detach(), step, extent, torch.finfo(positions.dtype).eps)
-    if noise:
-        result = result + (2 * uniform(*positions.shape) - 1) * (noise * step)
-    if stretch != 1 or zoom != 1:
-        powers = math.log(stretch) * (2 * uniform(ndim) - 1) + math.log(zoom) * (2 * uniform(1) - 1)
-        result = result * powers.exp()
-    if shift:
-        result = result + _offset(uniform(ndim), shift * extent, step)
-    return result.to(positions.dtype)
+    if amounts.noise:
+        positions = positions + (2 * uniform(*positions.shape) - 1) * (amounts.noise * step)
+    if amounts.stretch != 1 or amounts.zoom != 1:
+        powers = math.log(amounts.stretch) * (2 * uniform(ndim) - 1) + math.log(amounts.zoom) * (2 * uniform(1) - 1)
+        positions = positions * powers.exp()
+    if amounts.shift:
+        positions = positions + _offset(uniform(ndim), amounts.shift * extent, step)
+    return positions
 
 
 def _offset(chance: Float[Tensor, "ndim"], reach: Float[Tensor, "ndim"], step: Float[Tensor, "ndim"]) -> Tensor:

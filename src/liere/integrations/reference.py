@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from liere.encodings import TransformerShape, create_encoding
+from liere.encodings import PositionEncoding, TransformerShape, create_encoding
 from liere.encodings.absolute import Absolute
 from liere.encodings.liere import LieRE
 from liere.errors import suggest
@@ -84,9 +84,7 @@ def from_reference(
         ValueError: state_dict does not fit encoding='liere8', image_size=(32, 32), patch_size=(4, 4), in_channels=3:
           missing: cls_token, mlp_head.0.bias, mlp_head.0.weight, mlp_head.1.bias, ...
     """
-    if not isinstance(encoding, str) or not encoding.startswith(ENCODINGS):
-        hint = suggest(str(encoding), [*ENCODINGS, "liere8", "liere64"])
-        raise ValueError(f"the published code has no encoding {encoding!r}: {hint}")
+    _check_encoding(encoding)
     image, patch = image_and_patch(image_size, patch_size)
     grid = grid_shape(image, patch)
     weights = _without_prefix(state_dict)
@@ -94,15 +92,7 @@ def from_reference(
     context = f"state_dict does not fit encoding={encoding!r}, image_size={image}, patch_size={patch}, {in_channels=}"
     dims = _dimensions(weights) | {"patch": in_channels * math.prod(patch), "tokens": 1 + math.prod(grid)}
     probe = create_encoding(encoding, TransformerShape(grid, HEAD_DIM, 1, 1))
-    shapes = {theirs: shape for theirs, (_, shape) in _names(depth).items()} | {EMBEDDING: (1, "tokens", "dim")}
-    if isinstance(probe, LieRE):
-        dims["blocks"] = dims["dim"] and dims["dim"] // HEAD_DIM * probe.num_blocks
-        shapes[GENERATORS] = (len(grid), depth, "blocks", probe.block_size, probe.block_size)
-    _check(
-        weights,
-        {name: tuple(dims[n] if isinstance(n, str) else n for n in shape) for name, shape in shapes.items()},
-        context,
-    )
+    _check(weights, _expected_shapes(dims, depth, probe), context)
     if dims["dim"] % HEAD_DIM:
         raise ValueError(f"{context}:\n  cls_token is {dims['dim']} wide, but the published heads are {HEAD_DIM} wide")
     shape = TransformerShape(grid, dims["dim"], dims["dim"] // HEAD_DIM, depth, num_prefix_tokens=1)
@@ -125,6 +115,12 @@ def from_reference(
 def is_reference(state_dict: Mapping[str, Tensor]) -> bool:
     """Return whether the weights are named as in the published code."""
     return any(name.removeprefix("model.") == "to_patch_embedding.1.weight" for name in state_dict)
+
+
+def _check_encoding(encoding: Any) -> None:
+    if not isinstance(encoding, str) or not encoding.startswith(ENCODINGS):
+        hint = suggest(str(encoding), [*ENCODINGS, "liere8", "liere64"])
+        raise ValueError(f"the published code has no encoding {encoding!r}: {hint}")
 
 
 def _without_prefix(state_dict: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -166,6 +162,25 @@ def _names(depth: int) -> dict[str, tuple[str, tuple[int | str, ...]]]:
         for theirs, (ours, shape) in LAYER_NAMES.items()
     }
     return NAMES | layers
+
+
+def _expected_shapes(
+    dims: Mapping[str, int | None], depth: int, head_encoding: PositionEncoding
+) -> dict[str, tuple[int | None, ...]]:
+    """Return the shape that each weight needs; None where another weight, which is missing, would tell.
+
+    Args:
+        dims: The dimensions that `NAMES` speaks of.
+        depth: Number of layers.
+        head_encoding: The encoding, for a single head.
+    """
+    shapes = {theirs: shape for theirs, (_, shape) in _names(depth).items()} | {EMBEDDING: (1, "tokens", "dim")}
+    expected = {name: tuple(dims[n] if isinstance(n, str) else n for n in shape) for name, shape in shapes.items()}
+    if isinstance(head_encoding, LieRE):
+        dim, b = dims["dim"], head_encoding.block_size
+        blocks = dim and dim // HEAD_DIM * head_encoding.num_blocks
+        expected[GENERATORS] = (head_encoding.ndim, depth, blocks, b, b)
+    return expected
 
 
 def _check(weights: Mapping[str, Tensor], expected: Mapping[str, tuple[int | None, ...]], context: str) -> None:
