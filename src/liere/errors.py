@@ -12,6 +12,7 @@ __all__ = [
     "InputTypeError",
     "UnknownOptionError",
     "UserError",
+    "check_least",
     "nearest",
     "suggest",
     "visible",
@@ -51,6 +52,19 @@ def whole_number(name: str, value: object) -> int:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise InputTypeError(f"{name} must be an int, got {value!r} of type {type(value).__name__}") from None
+
+
+def check_least(name: str, value: int, least: int) -> None:
+    """Raise a `ValueError` that names the argument if `value` is below `least`.
+
+    Example:
+        >>> check_least("num_registers", -1, 0)
+        Traceback (most recent call last):
+            ...
+        liere.errors.InputError: num_registers must be at least 0, got -1
+    """
+    if value < least:
+        raise InputError(f"{name} must be at least {least}, got {value}")
 
 
 ALIASES = {

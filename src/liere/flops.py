@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from liere.encodings import RotaryEncoding, TransformerShape, create_encoding
 from liere.encodings.liere import LieRE
-from liere.errors import InputError
+from liere.errors import check_least
 from liere.generators import write_positions
 from liere.layers import grid_shape
 from liere.positions import grid_positions
@@ -35,7 +35,7 @@ class FlopCount:
     mlp: int
     head: int
     norms: int
-    """Five for each normalised element."""
+    """Five for each normalized element."""
     paper_rotate: int
     """Rotating queries and keys as the paper counts it: all tokens, learned rotations only."""
     rotate: int
@@ -88,7 +88,7 @@ def count_flops(
         num_prefix_tokens: CLS and register tokens.
         batch_size: Images that share one computation of the rotations.
         exp_norm: Norm of the matrix to exponentiate at the far corner of the grid, which decides how often matrices are
-            squared; by default the one expected at initialisation.
+            squared; by default the one expected at initialization.
         **encoding_options: Options of the encoding.
 
     Example:
@@ -97,29 +97,14 @@ def count_flops(
         >>> f"{count_flops(SIZES['vit_base'], 'absolute', **cifar).paper / 1e9:.3f} G"
         '5.607 G'
     """
-    for name, value, least in [
-        ("batch_size", batch_size, 1),
-        ("in_channels", in_channels, 1),
-        ("num_classes", num_classes, 0),
-    ]:
-        if value < least:
-            raise InputError(f"{name} must be at least {least}, got {value}")
+    check_least("batch_size", batch_size, 1)
+    check_least("in_channels", in_channels, 1)
+    check_least("num_classes", num_classes, 0)
     shape = TransformerShape(grid_shape(image_size, patch_size), size.dim, size.heads, size.depth, num_prefix_tokens)
     with torch.random.fork_rng(devices=[]):  # counting draws nothing from the caller's generator
         rope = create_encoding(encoding, shape, **encoding_options)
+    rotations = _rotation_flops(rope, shape, exp_norm) if isinstance(rope, RotaryEncoding) else _RotationFlops(0, 0, 0)
     tokens, dim, depth = shape.num_tokens, size.dim, size.depth
-    rotate = exponential = paper_rotate = 0
-    if isinstance(rope, RotaryEncoding):
-        b = rope.block_size
-        blocks = size.heads * rope.num_blocks * depth
-        rotate = 2 * shape.num_patches * blocks * b**2
-        # The paper counts products with learned matrices, and VisionLLaMA's elementwise rotation as nothing.
-        paper_rotate = 2 * tokens * blocks * b**2 if list(rope.parameters()) else 0
-        distinct_heads = 1 if rope.share_heads else size.heads
-        distinct_layers = 1 if rope.share_layers else depth
-        distinct = distinct_layers * distinct_heads * rope.num_blocks
-        products = _exp_products(rope, shape.grid, exp_norm)
-        exponential = distinct * (products * b**3 + shape.num_patches * shape.ndim * b**2)
     return FlopCount(
         patch_embedding=shape.num_patches * in_channels * math.prod(patch_size) * dim,
         projections=depth * tokens * 4 * dim**2,
@@ -127,9 +112,32 @@ def count_flops(
         mlp=depth * 2 * tokens * dim * size.mlp_dim,
         head=dim * num_classes,
         norms=5 * dim * (2 * depth * tokens + 1),
-        paper_rotate=paper_rotate,
-        rotate=rotate,
-        exponential=exponential / batch_size,
+        paper_rotate=rotations.paper_rotate,
+        rotate=rotations.rotate,
+        exponential=rotations.exponential / batch_size,
+    )
+
+
+class _RotationFlops(NamedTuple):
+    """Multiply-adds of rotations: `paper_rotate` and `rotate` per image, `exponential` per batch."""
+
+    paper_rotate: int
+    rotate: int
+    exponential: int
+
+
+def _rotation_flops(rope: RotaryEncoding, shape: TransformerShape, exp_norm: float | None) -> _RotationFlops:
+    b = rope.block_size
+    blocks = shape.num_heads * rope.num_blocks * shape.depth
+    distinct_heads = 1 if rope.share_heads else shape.num_heads
+    distinct_layers = 1 if rope.share_layers else shape.depth
+    distinct = distinct_layers * distinct_heads * rope.num_blocks
+    products = _exp_products(rope, shape.grid, exp_norm)
+    return _RotationFlops(
+        # The paper counts products with learned matrices, and VisionLLaMA's elementwise rotation as nothing.
+        paper_rotate=2 * shape.num_tokens * blocks * b**2 if list(rope.parameters()) else 0,
+        rotate=2 * shape.num_patches * blocks * b**2,
+        exponential=distinct * (products * b**3 + shape.num_patches * shape.ndim * b**2),
     )
 
 

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from liere.encodings.rotary import RotaryEncoding
-from liere.errors import InputError, InputTypeError
 from liere.generators import rotation_planes
 from liere.shapes import Float
 
@@ -40,7 +39,7 @@ def fold_1d(
     `L` made of 2x2 blocks. Scores do not change if `S` moves into the query and key projections.
 
     The result is RoPE on interleaved pairs: dimensions `2i` and `2i + 1` of a head turn by `[[cos, -sin], [sin, cos]]`
-    of the angle `position * frequencies[head, i]`. Dimensions that are not rotated have frequency 0. Normalising
+    of the angle `position * frequencies[head, i]`. Dimensions that are not rotated have frequency 0. Normalizing
     queries or keys after their projection stands between the two and cannot be folded.
 
     Args:
@@ -66,31 +65,32 @@ def fold_1d(
         torch.Size([4, 8])
     """
     if not isinstance(rope, RotaryEncoding):
-        raise InputTypeError(f"rope must be a rotary encoding such as LieRE, got {type(rope).__name__}")
+        raise TypeError(f"rope must be a rotary encoding such as LieRE, got {type(rope).__name__}")
     if rope.ndim != 1:
-        raise InputError(f"rope has ndim={rope.ndim}: generators of several axes share no basis, only ndim=1 folds")
+        raise ValueError(f"rope has ndim={rope.ndim}: generators of several axes share no basis, only ndim=1 folds")
     basis, frequencies = _head_basis(rope, layer)
-
-    def fold(name: str, parameter: Tensor) -> Tensor:
-        heads, rest = divmod(parameter.shape[0], rope.head_dim)
-        if rest or len(basis) not in (1, heads):
-            raise InputError(
-                f"{name} has {parameter.shape[0]} rows, but {len(basis)} heads of {rope.head_dim} need "
-                f"{len(basis) * rope.head_dim}"
-            )
-        by_head = parameter.detach().to(torch.float64).unflatten(0, (heads, rope.head_dim))
-        folded = torch.einsum("hij,hj...->hi...", basis.expand(heads, -1, -1), by_head)
-        return folded.flatten(0, 1).to(parameter.dtype)
-
     return FoldedRoPE(
-        q_weight=fold("q_weight", q_weight),
-        k_weight=fold("k_weight", k_weight),
-        q_bias=None if q_bias is None else fold("q_bias", q_bias),
-        k_bias=None if k_bias is None else fold("k_bias", k_bias),
+        q_weight=_fold("q_weight", q_weight, basis),
+        k_weight=_fold("k_weight", k_weight, basis),
+        q_bias=None if q_bias is None else _fold("q_bias", q_bias, basis),
+        k_bias=None if k_bias is None else _fold("k_bias", k_bias, basis),
         frequencies=frequencies.expand(q_weight.shape[0] // rope.head_dim, -1).to(
             torch.promote_types(q_weight.dtype, torch.float32)
         ),
     )
+
+
+def _fold(name: str, parameter: Tensor, basis: Float[Tensor, "heads head_dim head_dim"]) -> Tensor:
+    """Return a projection's weight or bias in the basis of each head."""
+    needed, head_dim, _ = basis.shape
+    heads, rest = divmod(parameter.shape[0], head_dim)
+    if rest or needed not in (1, heads):
+        raise ValueError(
+            f"{name} has {parameter.shape[0]} rows, but {needed} heads of {head_dim} need {needed * head_dim}"
+        )
+    by_head = parameter.detach().to(torch.float64).unflatten(0, (heads, head_dim))
+    folded = torch.einsum("hij,hj...->hi...", basis.expand(heads, -1, -1), by_head)
+    return folded.flatten(0, 1).to(parameter.dtype)
 
 
 def _head_basis(rope: RotaryEncoding, layer: int) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from liere.errors import InputError, InputTypeError
 from liere.positions import check_positions
 from liere.shapes import Float, Real
 from liere.tracing import values_are_visible
@@ -42,11 +41,11 @@ class PositionAugmentation:
             ("noise", self.noise, 0),
         ]:
             if not _is_amount(value, least):
-                raise InputError(
+                raise ValueError(
                     f"{name} must be a finite number of at least {least}, got {value!r}: use {least} for none"
                 )
             if value > GREATEST_AMOUNT:
-                raise InputError(
+                raise ValueError(
                     f"{name} must be at most {GREATEST_AMOUNT:,.0f}, got {value!r}: rotations of farther positions "
                     "have no digits left"
                 )
@@ -106,39 +105,49 @@ def augment_positions(
         tensor([[ 7., 11.]])
     """
     amounts = PositionAugmentation(shift, stretch, zoom, noise)
+    _check_arguments(positions, generator)
+    if not positions.is_floating_point():
+        positions = positions.to(torch.get_default_dtype())
+    if not amounts or not positions.numel():
+        return positions
+    result = positions.to(torch.promote_types(positions.dtype, torch.float32))
+    step, extent = _step_and_extent(result.detach(), step, extent, torch.finfo(positions.dtype).eps)
+    return _draw(result, amounts, step, extent, generator).to(positions.dtype)
+
+
+def _check_arguments(positions: Any, generator: Any) -> None:
     if not isinstance(positions, Tensor):
-        raise InputTypeError(
+        raise TypeError(
             f"positions must be a tensor of shape [*batch, tokens, ndim], got {type(positions).__name__}: "
             "convert it with torch.as_tensor"
         )
     if positions.ndim < 2:
-        raise InputError(
+        raise ValueError(
             f"positions has shape {list(positions.shape)}, but needs [*batch, tokens, ndim]: with one axis, "
             "use positions[:, None]"
         )
     check_positions(positions, positions.shape[-1])
     if generator is not None and not isinstance(generator, torch.Generator):
-        raise InputTypeError(f"generator must be a torch.Generator, got {generator!r}: make one with torch.Generator()")
-    if not positions.is_floating_point():
-        positions = positions.to(torch.get_default_dtype())
-    if not amounts or not positions.numel():
-        return positions
-    ndim, wide = positions.shape[-1], torch.promote_types(positions.dtype, torch.float32)
-    source = positions.device if generator is None else generator.device
+        raise TypeError(f"generator must be a torch.Generator, got {generator!r}: make one with torch.Generator()")
+
+
+def _draw(
+    positions: Tensor, amounts: PositionAugmentation, step: Tensor, extent: Tensor, generator: Generator | None
+) -> Tensor:
+    """Return positions after one draw; only the amounts that change anything take random numbers."""
+    ndim, source = positions.shape[-1], positions.device if generator is None else generator.device
 
     def uniform(*shape: int) -> Tensor:
-        return torch.rand(shape, generator=generator, device=source, dtype=wide).to(positions.device)
+        return torch.rand(shape, generator=generator, device=source, dtype=positions.dtype).to(positions.device)
 
-    result = positions.to(wide)
-    step, extent = _step_and_extent(result.detach(), step, extent, torch.finfo(positions.dtype).eps)
-    if noise:
-        result = result + (2 * uniform(*positions.shape) - 1) * (noise * step)
-    if stretch != 1 or zoom != 1:
-        powers = math.log(stretch) * (2 * uniform(ndim) - 1) + math.log(zoom) * (2 * uniform(1) - 1)
-        result = result * powers.exp()
-    if shift:
-        result = result + _offset(uniform(ndim), shift * extent, step)
-    return result.to(positions.dtype)
+    if amounts.noise:
+        positions = positions + (2 * uniform(*positions.shape) - 1) * (amounts.noise * step)
+    if amounts.stretch != 1 or amounts.zoom != 1:
+        powers = math.log(amounts.stretch) * (2 * uniform(ndim) - 1) + math.log(amounts.zoom) * (2 * uniform(1) - 1)
+        positions = positions * powers.exp()
+    if amounts.shift:
+        positions = positions + _offset(uniform(ndim), amounts.shift * extent, step)
+    return positions
 
 
 def _offset(chance: Float[Tensor, "ndim"], reach: Float[Tensor, "ndim"], step: Float[Tensor, "ndim"]) -> Tensor:
@@ -181,7 +190,7 @@ def _on_axes(name: str, value: Any, like: Tensor) -> Tensor:
         numbers = list(value) if isinstance(value, Sequence) else [value] * ndim
         fits = len(numbers) == ndim and all(_is_amount(number, 0) for number in numbers)
     if not fits:
-        raise InputError(
+        raise ValueError(
             f"{name} must be a finite number of at least 0, or {ndim} of them, got {value!r}: give one for all axes, "
             "or one per axis"
         )

@@ -30,19 +30,17 @@ def grid_positions(
 
     The training grid, `reference_shape`, spans [0, 1] on each axis. The policy says what happens on other grids:
 
-    - `extend`: neighbours keep the distance `1 / (n_ref - 1)` of the training grid; more tokens reach further.
+    - `extend`: neighbors keep the distance `1 / (n_ref - 1)` of the training grid; more tokens reach further.
     - `rescale`: the range stays [0, 1]; more tokens are closer together.
-    - `reference`: what the published code does, `linspace(0, n / n_ref, n)`. The distance between neighbours
+    - `reference`: what the published code does, `linspace(0, n / n_ref, n)`. The distance between neighbors
       drifts with the resolution; use it to match that code.
 
-    Without `reference_shape`, the grid is its own reference: it spans [0, 1] whatever its shape, so that `extend` and
-    `rescale` are the same. That is right for the grid of training. For another resolution of the same model it is not:
-    neighbors would be closer together than the model has learned, so name the training grid there.
+    Without `reference_shape`, the grid spans [0, 1] whatever its shape, which is right for the training grid alone: at
+    another resolution, neighbors would be closer together than the model has learned, so name the training grid there.
 
     Args:
         shape: Number of tokens on each axis, in the order of the input tensor (time, rows, columns).
-        reference_shape: Number of tokens on each axis in training. None means that `shape` is the training grid; give
-            it for every other resolution, or the policy has no effect.
+        reference_shape: Number of tokens on each axis in training; None means that `shape` is the training grid.
         policy: `"extend"`, `"rescale"` or `"reference"`.
         device: Device of the result.
         dtype: Floating-point type of the result; by default torch's default type.
@@ -55,13 +53,11 @@ def grid_positions(
         ValueError: If a shape is empty or not positive, if the shapes differ in length, or on an unknown policy.
 
     Example:
-        >>> grid_positions((2, 3))
-        tensor([[0.0000, 0.0000],
-                [0.0000, 0.5000],
-                [0.0000, 1.0000],
-                [1.0000, 0.0000],
-                [1.0000, 0.5000],
-                [1.0000, 1.0000]])
+        >>> grid_positions((2, 2))
+        tensor([[0., 0.],
+                [0., 1.],
+                [1., 0.],
+                [1., 1.]])
         >>> grid_positions((5,)).flatten()  # for a model trained with 5 tokens
         tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
         >>> grid_positions((5,), reference_shape=(3,)).flatten()  # for one trained with 3: the same spacing as there
@@ -79,15 +75,8 @@ def grid_positions(
             f"reference_shape has {len(reference_shape)} axes {reference_shape}, but shape has {len(shape)} "
             f"{shape}: give both one entry an axis"
         )
-
-    def axis(n: int, n_ref: int) -> Tensor:
-        if policy == "reference":
-            return torch.linspace(0, n / n_ref, n, device=device, dtype=dtype)
-        steps = (n_ref if policy == "extend" else n) - 1
-        index = torch.arange(n, device=device, dtype=dtype or torch.get_default_dtype())
-        return index / max(steps, 1)
-
-    axes = [axis(n, n_ref) for n, n_ref in zip(shape, reference_shape, strict=True)]
+    dtype = dtype or torch.get_default_dtype()
+    axes = [_axis(n, n_ref, policy, device, dtype) for n, n_ref in zip(shape, reference_shape, strict=True)]
     return torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1).flatten(0, -2)
 
 
@@ -148,3 +137,11 @@ def _check_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
     if not result or any(n < 1 for n in result):
         raise InputError(f"{name} must have at least one axis, each with at least one token, got {tuple(shape)}")
     return result
+
+
+def _axis(n: int, n_ref: int, policy: Policy, device: torch.device | str | None, dtype: torch.dtype) -> Tensor:
+    """Return the coordinates on one axis of a grid of n tokens, after training with n_ref."""
+    if policy == "reference":
+        return torch.linspace(0, n / n_ref, n, device=device, dtype=dtype)
+    steps = (n_ref if policy == "extend" else n) - 1
+    return torch.arange(n, device=device, dtype=dtype) / max(steps, 1)

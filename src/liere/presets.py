@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from liere.encodings import PositionEncoding, TransformerShape, create_encoding
-from liere.errors import InputError, InputTypeError, UnknownOptionError, nearest, suggest, whole_number
+from liere.errors import UnknownOptionError, check_least, nearest, suggest, whole_number
 from liere.layers import grid_shape
 from liere.positions import Policy
 from liere.vit import AttentionScale, ClsPosition, VisionTransformer
@@ -68,7 +68,7 @@ def create_model(
             `heads` and `mlp_dim`; given beside a name, these override its dimensions.
         encoding: A name (`liere.list_encodings()`) such as `"absolute"`, `"rope_mixed"`, `"liere"` (dense) or
             `"liere8"`, or an encoding object.
-        image_size: An int for square 2-D images, or a tuple with one entry an axis.
+        image_size: An int for square 2-D images, or a tuple with one entry per axis.
         patch_size: The same for a patch; an int means that size on every axis.
         num_classes: Number of logits; 0 leaves out the classifier.
         in_channels: Channels of the input.
@@ -77,14 +77,13 @@ def create_model(
         dropout: Dropout of the embedded tokens, attention outputs and MLPs.
         attn_dropout: Dropout of the attention probabilities.
         drop_path: Stochastic depth of the last layer, growing linearly from 0 in the first.
-        qk_norm: Whether to normalise queries and keys before they are rotated.
+        qk_norm: Whether to normalize queries and keys before they are rotated.
         qkv_bias: Whether queries, keys and values have biases; those of the paper have none.
         position_policy: How positions behave at other resolutions; see `liere.grid_positions`.
         position_shift: Random placement: in training, each forward pass moves the whole grid by one random offset per
-            axis, in whole token steps, up to this many times the extent of the training grid. For inputs of up
-            to m patches per axis after training with n, `(m - n) / (n - 1)` shows all their coordinates. This and the
-            next three are explained in `liere.augment_positions`; they need an encoding with coordinates, and do
-            nothing in eval mode.
+            axis, in whole token steps, up to this many times the extent of the training grid; with n patches per axis
+            in training, `(m - n) / (n - 1)` shows all coordinates of m. `liere.augment_positions` explains this and the
+            next three; they need an encoding with coordinates.
         position_stretch: In training, multiply each axis by its own random factor in [1/stretch, stretch].
         position_zoom: In training, multiply all axes by one random factor in [1/zoom, zoom].
         position_noise: In training, move each token by up to this many token steps on each axis.
@@ -111,18 +110,12 @@ def create_model(
     """
     chosen = resolve_size(size, {"dim": dim, "depth": depth, "heads": heads, "mlp_dim": mlp_dim})
     image, patch = image_and_patch(image_size, patch_size)
-    if isinstance(encoding, PositionEncoding):
-        if encoding_options:
-            raise InputTypeError(
-                f"{_names(encoding_options)} cannot be given beside an encoding object: build it with them"
-            )
-    else:
+    if not isinstance(encoding, PositionEncoding):
         prefix = num_registers + (pool == "cls")
         shape = TransformerShape(grid_shape(image, patch), chosen.dim, chosen.heads, chosen.depth, prefix)
-        try:
-            encoding = create_encoding(encoding, shape, **encoding_options)
-        except UnknownOptionError as error:
-            raise _with_own_options(error, encoding_options) from None
+        encoding = _create_encoding(encoding, shape, encoding_options)
+    elif encoding_options:
+        raise TypeError(f"{_names(encoding_options)} cannot be given beside an encoding object: build it with them")
     return VisionTransformer(
         encoding,
         image_size=image,
@@ -163,7 +156,7 @@ def image_and_patch(
 def _on_axes(name: str, size: int | Sequence[int], axes: int) -> tuple[int, ...]:
     sizes = tuple(size) if isinstance(size, list | tuple) else (size,) * axes
     if not sizes:
-        raise InputError(f"{name} must have at least one axis, got {size!r}")
+        raise ValueError(f"{name} must have at least one axis, got {size!r}")
     return tuple(whole_number(name, n) for n in sizes)
 
 
@@ -177,17 +170,15 @@ def resolve_size(size: str | None, given: Mapping[str, int | None]) -> ViTSize:
     named: dict[str, int] = {}
     if size is not None:
         if size not in SIZES:
-            raise InputError(f"unknown size {size!r}: {suggest(str(size), SIZES)}")
+            raise ValueError(f"unknown size {size!r}: {suggest(str(size), SIZES)}")
         named = SIZES[size]._asdict()
     dimensions = named | {name: value for name, value in given.items() if value is not None}
     missing = [name for name in ViTSize._fields if name not in dimensions]
     if missing:
-        raise InputTypeError(
-            f"without a size, create_model needs {_names(missing)}: give them, or one of {_names(SIZES)}"
-        )
+        raise TypeError(f"without a size, create_model needs {_names(missing)}: give them, or one of {_names(SIZES)}")
     for name, value in dimensions.items():
-        if whole_number(name, value) < 1:
-            raise InputError(f"{name} must be at least 1, got {value}")
+        whole_number(name, value)
+        check_least(name, value, 1)
     return ViTSize(**dimensions)
 
 
@@ -195,8 +186,11 @@ def _names(names: Any) -> str:
     return ", ".join(map(repr, names))
 
 
-def _with_own_options(error: UnknownOptionError, options: dict[str, Any]) -> UnknownOptionError:
-    """Name the model's option where a misspelt one was taken for the encoding's."""
-    own = [name for name in inspect.signature(create_model).parameters if name != "encoding_options"]
-    hints = [f"create_model itself has {near!r}" for name in options if (near := nearest(name, own))]
-    return UnknownOptionError("; ".join([str(error), *hints]))
+def _create_encoding(name: str, shape: TransformerShape, options: dict[str, Any]) -> PositionEncoding:
+    """Make the encoding; where a misspelled option of the model was taken for one of its own, name the right one."""
+    try:
+        return create_encoding(name, shape, **options)
+    except UnknownOptionError as error:
+        own = [name for name in inspect.signature(create_model).parameters if name != "encoding_options"]
+        hints = [f"create_model itself has {near!r}" for name in options if (near := nearest(name, own))]
+        raise UnknownOptionError("; ".join([str(error), *hints])) from None

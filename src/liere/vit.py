@@ -6,6 +6,7 @@ import contextlib
 import math
 import warnings
 from dataclasses import asdict
+from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from liere.encodings import PositionEncoding, RotaryEncoding, TransformerShape
-from liere.errors import InputError, suggest
+from liere.errors import check_least, suggest
 from liere.layers import Attention, Block, PatchEmbed, grid_shape
 from liere.position_augmentation import PositionAugmentation, augment_positions
 from liere.positions import Policy, check_policy, grid_positions, grid_spacing
@@ -24,7 +25,7 @@ __all__ = ["AttentionScale", "ClsPosition", "VisionTransformer"]
 
 AttentionScale = Literal["constant", "log"]
 ClsPosition = Literal["none", "center", "unseen"]
-POOLS = ("cls", "mean")
+CHOICES = {"pool": ("cls", "mean"), "cls_position": get_args(ClsPosition), "attention_scale": get_args(AttentionScale)}
 
 
 class _Known(NamedTuple):
@@ -46,6 +47,11 @@ class VisionTransformer(nn.Module):
     Use `liere.create_model`, which knows the sizes and makes the encoding; its documentation describes the
     arguments. Inputs of any resolution that the patch size divides are accepted.
     """
+
+    # What every model starts with.
+    grad_checkpointing = False
+    placement: tuple[float, ...] | None = None  # where the grid lies, in token steps; for tests
+    _known_positions = _NO_POSITIONS
 
     def __init__(
         self,
@@ -76,58 +82,34 @@ class VisionTransformer(nn.Module):
     ) -> None:
         super().__init__()
         check_policy(position_policy)
-        _check_name("pool", pool, POOLS)
-        _check_name("cls_position", cls_position, get_args(ClsPosition))
-        _check_name("attention_scale", attention_scale, get_args(AttentionScale))
-        for name, rate in {"dropout": dropout, "attn_dropout": attn_dropout, "drop_path": drop_path}.items():
-            if not 0 <= rate < 1:
-                raise InputError(f"{name} must be at least 0 and below 1, got {rate}")
-        for name, count, least in [("num_registers", num_registers, 0), ("in_channels", in_channels, 1)]:
-            if count < least:
-                raise InputError(f"{name} must be at least {least}, got {count}")
+        _check_choices(pool=pool, cls_position=cls_position, attention_scale=attention_scale)
+        _check_rates(dropout=dropout, attn_dropout=attn_dropout, drop_path=drop_path)
+        check_least("num_registers", num_registers, 0)
         self.image_size = image_size
         self.grid = grid_shape(image_size, patch_size)
         self.num_prefix_tokens = num_registers + (pool == "cls")
         encoding.check_fit(TransformerShape(self.grid, dim, heads, depth, self.num_prefix_tokens))
         self.position_policy = position_policy
-        try:
-            self.position_augmentation = PositionAugmentation(
-                shift=position_shift, stretch=position_stretch, zoom=position_zoom, noise=position_noise
-            )
-        except ValueError as error:
-            raise InputError(f"position_{error}") from None  # as the argument is called here
+        self.position_augmentation = _augmentation(position_shift, position_stretch, position_zoom, position_noise)
         self.cls_position = cls_position
         self.attention_scale = attention_scale
-        self.placement: tuple[float, ...] | None = None  # where the grid lies, in token steps; for tests
         self._check_coordinates(encoding)
         self.dim = self.num_features = dim
         self.head_dim = dim // heads
-        self.num_classes = num_classes
-        self.pool = pool
-        self.grad_checkpointing = False
-        self._known_positions = _NO_POSITIONS
+        self.num_classes, self.pool = num_classes, pool
         self.patch_embed = PatchEmbed(patch_size, in_channels, dim)
         self.cls_token = nn.Parameter(0.02 * torch.randn(1, 1, dim)) if pool == "cls" else None
         self.registers = nn.Parameter(0.02 * torch.randn(1, num_registers, dim)) if num_registers else None
         self.encoding = encoding
         self.dropout = nn.Dropout(dropout)
+        attention = partial(
+            Attention, dim, heads, qkv_bias=qkv_bias, qk_norm=qk_norm, dropout=dropout, attn_dropout=attn_dropout
+        )
+        sees_rotated = cls_position != "unseen"
+        rates = [drop_path * layer / max(depth - 1, 1) for layer in range(depth)]
         self.blocks = nn.ModuleList(
-            Block(
-                dim,
-                mlp_dim,
-                Attention(
-                    dim,
-                    heads,
-                    qkv_bias=qkv_bias,
-                    qk_norm=qk_norm,
-                    dropout=dropout,
-                    attn_dropout=attn_dropout,
-                    prefix_sees_rotated=cls_position != "unseen",
-                ),
-                dropout=dropout,
-                drop_path=drop_path * layer / max(depth - 1, 1),
-            )
-            for layer in range(depth)
+            Block(dim, mlp_dim, attention(prefix_sees_rotated=sees_rotated), dropout=dropout, drop_path=rate)
+            for rate in rates
         )
         self.norm = nn.LayerNorm(dim)
         self.head = _head(dim, num_classes)
@@ -203,17 +185,17 @@ class VisionTransformer(nn.Module):
         }
         if asked and not encoding.has_coordinates:
             wrong = ", ".join(f"{name}={value!r}" for name, value in asked.items())
-            raise InputError(
+            raise ValueError(
                 f"{wrong} changes coordinates, but the encoding {type(encoding).__name__} has none: leave it out, or "
                 "use an encoding with coordinates, such as 'liere8', 'rope_mixed' or 'sincos'"
             )
         if self.cls_position == "unseen" and not isinstance(encoding, RotaryEncoding):
-            raise InputError(
+            raise ValueError(
                 f"cls_position='unseen' needs rotated keys, but the encoding {type(encoding).__name__} rotates none: "
                 "leave it out"
             )
         if self.cls_position != "none" and not self.num_prefix_tokens:
-            raise InputError(f"cls_position={self.cls_position!r} needs a CLS token: use pool='cls', or leave it out")
+            raise ValueError(f"cls_position={self.cls_position!r} needs a CLS token: use pool='cls', or leave it out")
 
     def get_extra_state(self) -> Tensor:
         """Return the training grid for the state dict: positions, and so the weights, are relative to it."""
@@ -237,15 +219,16 @@ class VisionTransformer(nn.Module):
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
         super()._load_from_state_dict(state_dict, prefix, *rest)
-        with contextlib.suppress(ValueError):  # keys that are missing: the grid is, in weights of earlier versions
-            rest[2].remove(f"{prefix}_extra_state")
+        missing_keys = rest[2]
+        with contextlib.suppress(ValueError):
+            missing_keys.remove(f"{prefix}_extra_state")  # in weights of earlier versions
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is only remembered."""
         return self.__dict__ | {"_known_positions": _NO_POSITIONS}
 
     def forward_head(self, tokens: Float[Tensor, "batch tokens dim"], pre_logits: bool = False) -> Tensor:
-        """Pool (CLS, or the mean over all but prefix tokens), normalise and classify.
+        """Pool (CLS, or the mean over all but prefix tokens), normalize and classify.
 
         Args:
             tokens: What `forward_features` returned.
@@ -272,9 +255,9 @@ class VisionTransformer(nn.Module):
             global_pool: `"cls"` or `"mean"` to pool differently from now on.
         """
         pool = self.pool if global_pool is None else global_pool
-        _check_name("pool", pool, POOLS)
+        _check_choices(pool=pool)
         if pool == "cls" and self.cls_token is None:
-            raise InputError("global_pool='cls' needs a CLS token, which this model was built without: use 'mean'")
+            raise ValueError("global_pool='cls' needs a CLS token, which this model was built without: use 'mean'")
         weight = self.norm.weight
         self.head = _head(self.dim, num_classes).to(weight.device, weight.dtype)
         self.num_classes, self.pool = num_classes, pool
@@ -291,10 +274,24 @@ class VisionTransformer(nn.Module):
 
 def _head(dim: int, num_classes: int) -> nn.Module:
     if num_classes < 0:
-        raise InputError(f"num_classes must be at least 0, got {num_classes}: use 0 for a model without classifier")
+        raise ValueError(f"num_classes must be at least 0, got {num_classes}: use 0 for a model without classifier")
     return nn.Linear(dim, num_classes) if num_classes else nn.Identity()
 
 
-def _check_name(argument: str, name: str, known: tuple[str, ...]) -> None:
-    if name not in known:
-        raise InputError(f"unknown {argument} {name!r}: {suggest(str(name), known)}")
+def _augmentation(shift: float, stretch: float, zoom: float, noise: float) -> PositionAugmentation:
+    try:
+        return PositionAugmentation(shift, stretch, zoom, noise)
+    except ValueError as error:
+        raise ValueError(f"position_{error}") from None  # as the argument of the model is called
+
+
+def _check_choices(**given: str) -> None:
+    for argument, name in given.items():
+        if name not in CHOICES[argument]:
+            raise ValueError(f"unknown {argument} {name!r}: {suggest(str(name), CHOICES[argument])}")
+
+
+def _check_rates(**given: float) -> None:
+    for argument, rate in given.items():
+        if not 0 <= rate < 1:
+            raise ValueError(f"{argument} must be at least 0 and below 1, got {rate}")

@@ -132,24 +132,8 @@ def from_datasets(
         for split, dataset in given.items()
         if dataset is not None
     }
-    first = next(iter(parts.values()))
-    shape = first.check_alike(list(parts.values()))
-    own = getattr(train, "classes", None)  # as data sets of torchvision have it
-    names = _class_names(parts, own if classes is None and isinstance(own, list | tuple) else classes)
-    if mean is None or std is None:
-        measured = first.measure(sample_places(len(first), MEASURED))
-        mean, std = measured[0] if mean is None else mean, measured[1] if std is None else std
-    facts = DataFacts.from_dict(
-        {
-            "classes": list(names),
-            "channels": shape[0],
-            "image_size": list(shape[1:]),
-            "mean": [float(value) for value in mean],
-            "std": [float(value) for value in std],
-        }
-    )
-    name = description or type(first.dataset).__name__
-    return GivenData(parts, facts, name, _digest(parts))
+    facts = _facts(parts, classes, mean, std)
+    return GivenData(parts, facts, description or type(train).__name__, _digest(parts))
 
 
 def find_given(digest: str, description: str, examples: dict[str, int]) -> GivenData:
@@ -165,6 +149,26 @@ def find_given(digest: str, description: str, examples: dict[str, int]) -> Given
     raise InputError(
         f"the data of this run were given from Python ({description}: {sizes} examples) and are not here{others}; "
         "give them again: data=liere.data.from_datasets(...)"
+    )
+
+
+def _facts(parts: dict[str, GivenDataset], classes: Any, mean: Any, std: Any) -> DataFacts:
+    """Return what a model has to know of data sets: as given, or as the first of them has it."""
+    first = next(iter(parts.values()))
+    channels, *size = first.check_alike(list(parts.values()))
+    own = getattr(first.dataset, "classes", None)  # as data sets of torchvision have it
+    names = _class_names(parts, own if classes is None and isinstance(own, list | tuple) else classes)
+    if mean is None or std is None:
+        measured = first.measure(sample_places(len(first), MEASURED))
+        mean, std = measured[0] if mean is None else mean, measured[1] if std is None else std
+    return DataFacts.from_dict(
+        {
+            "classes": list(names),
+            "channels": channels,
+            "image_size": size,
+            "mean": [float(value) for value in mean],
+            "std": [float(value) for value in std],
+        }
     )
 
 

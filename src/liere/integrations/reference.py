@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from liere.encodings import TransformerShape, create_encoding
+from liere.encodings import PositionEncoding, TransformerShape, create_encoding
 from liere.encodings.absolute import Absolute
 from liere.encodings.liere import LieRE
-from liere.errors import InputError, InputTypeError, suggest
+from liere.errors import suggest
 from liere.layers import grid_shape
 from liere.presets import image_and_patch
 from liere.vit import VisionTransformer
@@ -78,16 +78,13 @@ def from_reference(
         ValueError: If the weights do not fit; the message lists the missing, unexpected and misshapen keys.
 
     Example:
-        >>> weights = {"fc.weight": torch.zeros(3)}
-        >>> from_reference(weights, encoding="liere8", image_size=32, patch_size=4)  # doctest: +ELLIPSIS
+        >>> from_reference({"fc.weight": torch.zeros(3)}, encoding="liere8", image_size=32, patch_size=4)
         Traceback (most recent call last):
             ...
-        liere.errors.InputError: state_dict does not fit encoding='liere8', image_size=(32, 32), ...
+        ValueError: state_dict does not fit encoding='liere8', image_size=(32, 32), patch_size=(4, 4), in_channels=3:
           missing: cls_token, mlp_head.0.bias, mlp_head.0.weight, mlp_head.1.bias, ...
     """
-    if not isinstance(encoding, str) or not encoding.startswith(ENCODINGS):
-        hint = suggest(str(encoding), [*ENCODINGS, "liere8", "liere64"])
-        raise InputError(f"the published code has no encoding {encoding!r}: {hint}")
+    _check_encoding(encoding)
     image, patch = image_and_patch(image_size, patch_size)
     grid = grid_shape(image, patch)
     weights = _without_prefix(state_dict)
@@ -95,17 +92,9 @@ def from_reference(
     context = f"state_dict does not fit encoding={encoding!r}, image_size={image}, patch_size={patch}, {in_channels=}"
     dims = _dimensions(weights) | {"patch": in_channels * math.prod(patch), "tokens": 1 + math.prod(grid)}
     probe = create_encoding(encoding, TransformerShape(grid, HEAD_DIM, 1, 1))
-    shapes = {theirs: shape for theirs, (_, shape) in _names(depth).items()} | {EMBEDDING: (1, "tokens", "dim")}
-    if isinstance(probe, LieRE):
-        dims["blocks"] = dims["dim"] and dims["dim"] // HEAD_DIM * probe.num_blocks
-        shapes[GENERATORS] = (len(grid), depth, "blocks", probe.block_size, probe.block_size)
-    _check(
-        weights,
-        {name: tuple(dims[n] if isinstance(n, str) else n for n in shape) for name, shape in shapes.items()},
-        context,
-    )
+    _check(weights, _expected_shapes(dims, depth, probe), context)
     if dims["dim"] % HEAD_DIM:
-        raise InputError(f"{context}:\n  cls_token is {dims['dim']} wide, but the published heads are {HEAD_DIM} wide")
+        raise ValueError(f"{context}:\n  cls_token is {dims['dim']} wide, but the published heads are {HEAD_DIM} wide")
     shape = TransformerShape(grid, dims["dim"], dims["dim"] // HEAD_DIM, depth, num_prefix_tokens=1)
     model = VisionTransformer(
         create_encoding(encoding, shape, **{"share_layers": True} if isinstance(probe, LieRE) else {}),
@@ -128,16 +117,20 @@ def is_reference(state_dict: Mapping[str, Tensor]) -> bool:
     return any(name.removeprefix("model.") == "to_patch_embedding.1.weight" for name in state_dict)
 
 
+def _check_encoding(encoding: Any) -> None:
+    if not isinstance(encoding, str) or not encoding.startswith(ENCODINGS):
+        hint = suggest(str(encoding), [*ENCODINGS, "liere8", "liere64"])
+        raise ValueError(f"the published code has no encoding {encoding!r}: {hint}")
+
+
 def _without_prefix(state_dict: Mapping[str, Tensor]) -> dict[str, Tensor]:
     if not isinstance(state_dict, Mapping):
-        raise InputTypeError(
-            f"state_dict must map names to tensors, got {type(state_dict).__name__}: give .state_dict()"
-        )
+        raise TypeError(f"state_dict must map names to tensors, got {type(state_dict).__name__}: give .state_dict()")
     if isinstance(state_dict.get("state_dict"), Mapping):
-        raise InputTypeError("state_dict is a whole checkpoint: pass checkpoint['state_dict']")
+        raise TypeError("state_dict is a whole checkpoint: pass checkpoint['state_dict']")
     for name, value in state_dict.items():
         if not isinstance(value, Tensor):
-            raise InputTypeError(f"state_dict[{name!r}] must be a tensor, got {type(value).__name__}")
+            raise TypeError(f"state_dict[{name!r}] must be a tensor, got {type(value).__name__}")
     return {name.removeprefix("model."): tensor for name, tensor in state_dict.items()}
 
 
@@ -171,6 +164,25 @@ def _names(depth: int) -> dict[str, tuple[str, tuple[int | str, ...]]]:
     return NAMES | layers
 
 
+def _expected_shapes(
+    dims: Mapping[str, int | None], depth: int, head_encoding: PositionEncoding
+) -> dict[str, tuple[int | None, ...]]:
+    """Return the shape that each weight needs; None where another weight, which is missing, would tell.
+
+    Args:
+        dims: The dimensions that `NAMES` speaks of.
+        depth: Number of layers.
+        head_encoding: The encoding, for a single head.
+    """
+    shapes = {theirs: shape for theirs, (_, shape) in _names(depth).items()} | {EMBEDDING: (1, "tokens", "dim")}
+    expected = {name: tuple(dims[n] if isinstance(n, str) else n for n in shape) for name, shape in shapes.items()}
+    if isinstance(head_encoding, LieRE):
+        dim, b = dims["dim"], head_encoding.block_size
+        blocks = dim and dim // HEAD_DIM * head_encoding.num_blocks
+        expected[GENERATORS] = (head_encoding.ndim, depth, blocks, b, b)
+    return expected
+
+
 def _check(weights: Mapping[str, Tensor], expected: Mapping[str, tuple[int | None, ...]], context: str) -> None:
     problems = {
         "missing": sorted(set(expected) - set(weights)),
@@ -183,7 +195,7 @@ def _check(weights: Mapping[str, Tensor], expected: Mapping[str, tuple[int | Non
     }
     lines = [f"  {problem}: {', '.join(keys)}" for problem, keys in problems.items() if keys]
     if lines:
-        raise InputError("\n".join([f"{context}:", *lines]))
+        raise ValueError("\n".join([f"{context}:", *lines]))
 
 
 def _fits(weight: Tensor, shape: tuple[int | None, ...]) -> bool:
