@@ -10,7 +10,6 @@ import yaml
 
 from liere.cli import main
 from liere.comparison.plan import make_plan
-from liere.runs.encoding_text import parse_encoding
 from liere.runs.run import create_run, open_run
 from tests.training.tiny import CONFIG, quiet, write_config
 
@@ -52,17 +51,6 @@ class TestPlan:
     def test_encodings_that_differ_in_options_have_folders_of_their_own(self, tmp_path):
         runs = plan(tmp_path, ["absolute", *(f"absolute:init_std={std}" for std in ("1", "0.1", "0.01"))]).runs
         assert len({run.folder for run in runs}) == 4
-
-    @pytest.mark.parametrize("text", ["absolute:", "absolute:init_std", "absolute:=1", "absolute:a=1,,b=2"])
-    def test_options_without_value_are_refused(self, text):
-        with pytest.raises(ValueError, match="has an option without a value: write absolute:init_std=1"):
-            parse_encoding(text)
-
-    def test_options_are_read_as_yaml_writes_them(self):
-        assert parse_encoding("x:a=true,b=0.5,c=word,d=null") == ("x", {"a": True, "b": 0.5, "c": "word", "d": None})
-
-    def test_numbers_with_an_exponent_are_numbers(self):
-        assert parse_encoding("absolute:init_std=1e-3") == ("absolute", {"init_std": 1e-3})
 
     def test_fields_of_the_command_line_go_to_all(self, tmp_path):
         made = plan(tmp_path, ["none", "liere8"], overrides={"model.dim": "32", "hardware.threads": "1"})

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+pytest.importorskip("tests.training.requirements")
+from liere.runs.model import build_model
+from liere.training.classifier import Classifier
+from liere.training.data_module import TrainingData
+from tests.training.tiny import STEPS, make_run
+
+WHOLE = 50  # examples of the data set
+
+
+def make_data(run, *, step: int = 0, rank: int = 0, world: int = 1) -> TrainingData:
+    """Return the data of a run as Lightning would use them after some steps, in one of its processes."""
+    classifier = Classifier(build_model(run.config), run.config, run.facts, first_step=step)
+    data = TrainingData(run, classifier)
+    device = SimpleNamespace(root_device=torch.device("cpu"))
+    data.trainer = SimpleNamespace(global_step=0, global_rank=rank, world_size=world, strategy=device)
+    classifier._trainer = data.trainer
+    return data
+
+
+def ids(loader) -> list[list[int]]:
+    return [batch.ids.tolist() for batch in loader]
+
+
+@pytest.fixture
+def run(tmp_path):
+    return make_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize(("step", "steps"), [(0, 4), (3, 1), (4, 4), (8, STEPS - 8)])
+def test_an_epoch_reaches_to_the_next_validation(run, step, steps):
+    parts = ids(make_data(run, step=step).train_dataloader())
+    assert [len(part) for part in parts] == [4] * (2 * steps)  # a batch of 8 is accumulated from two
+
+
+def test_steps_see_the_same_examples_wherever_training_resumes(run):
+    whole = ids(make_data(run).train_dataloader())
+    assert ids(make_data(run, step=3).train_dataloader()) == whole[6:]
+    assert len({place for part in whole for place in part}) == 32  # none twice within an epoch
+
+
+def test_processes_share_a_batch(run):
+    whole = ids(make_data(run).train_dataloader())
+    parts = [ids(make_data(run, rank=rank, world=2).train_dataloader()) for rank in (0, 1)]
+    for both in zip(whole, *parts, strict=True):
+        assert sorted(both[0]) == sorted(both[1] + both[2])
+
+
+def test_every_validation_example_is_seen_once(run):
+    assert sum(ids(make_data(run).val_dataloader()), []) == list(range(10))
+    parts = [sum(ids(make_data(run, rank=rank, world=2).val_dataloader()), []) for rank in (0, 1)]
+    assert sorted(parts[0] + parts[1]) == list(range(10))
+
+
+def test_too_few_validation_examples_are_told(tmp_path):
+    run = make_run(tmp_path / "run", training__validation_examples=4, hardware__devices=2, training__accumulate=1)
+    with pytest.raises(ValueError, match="4 examples are too few for 2 devices"):
+        make_data(run)
