@@ -4,6 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from liere import create_model
 from liere.data.examples import Batch
 from liere.data.facts import DataFacts
 from liere.runs.image_classifier import ImageClassifier
@@ -38,7 +39,19 @@ def test_images_are_normalized_by_the_facts():
 
 
 def test_facts_are_not_part_of_the_weights():
-    assert classifier().state_dict() == {}
+    model = create_model(
+        None,
+        encoding="none",
+        image_size=4,
+        patch_size=2,
+        num_classes=3,
+        in_channels=2,
+        dim=8,
+        depth=1,
+        heads=1,
+        mlp_dim=8,
+    )
+    assert set(ImageClassifier(model, FACTS).state_dict()) == {f"model.{name}" for name in model.state_dict()}
 
 
 def test_clips_of_an_example_are_averaged_as_probabilities():

@@ -1,17 +1,17 @@
 from __future__ import annotations
 
+from itertools import chain
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 pytest.importorskip("tests.training.requirements")
+from liere.data import from_datasets
 from liere.runs.model import build_model
 from liere.training.classifier import Classifier
 from liere.training.data_module import TrainingData
 from tests.training.tiny import STEPS, make_run
-
-WHOLE = 50  # examples of the data set
 
 
 def make_data(run, *, step: int = 0, rank: int = 0, world: int = 1) -> TrainingData:
@@ -53,12 +53,14 @@ def test_processes_share_a_batch(run):
 
 
 def test_every_validation_example_is_seen_once(run):
-    assert sum(ids(make_data(run).val_dataloader()), []) == list(range(10))
-    parts = [sum(ids(make_data(run, rank=rank, world=2).val_dataloader()), []) for rank in (0, 1)]
-    assert sorted(parts[0] + parts[1]) == list(range(10))
+    parts = [ids(make_data(run, rank=rank, world=2).val_dataloader()) for rank in (0, 1)]
+    assert list(chain(*ids(make_data(run).val_dataloader()))) == list(range(10))
+    assert sorted(chain(*parts[0], *parts[1])) == list(range(10))
 
 
-def test_too_few_validation_examples_are_told(tmp_path):
-    run = make_run(tmp_path / "run", training__validation_examples=4, hardware__devices=2, training__accumulate=1)
-    with pytest.raises(ValueError, match="4 examples are too few for 2 devices"):
+def test_a_validation_set_that_is_too_small_is_told(tmp_path):
+    examples = [(torch.rand(3, 24, 24), place % 2) for place in range(20)]
+    data = from_datasets(examples, examples[:4]).as_config()
+    run = make_run(tmp_path / "run", data=data, hardware__devices=2, training__accumulate=1)
+    with pytest.raises(ValueError, match="the validation set: 4 examples are too few for 2 devices"):
         make_data(run)

@@ -69,7 +69,7 @@ class TestBeginning:
         assert begin_run(config(), tmp_path / "run", lines.append).folder == tmp_path / "run"
         assert begin_run(config(), tmp_path / "run", lines.append, dry=True) is None
         monkeypatch.setattr(start, "PATIENCE", 0.0)
-        with pytest.raises(FileNotFoundError, match="the first process has not made .*: is the folder shared?"):
+        with pytest.raises(FileNotFoundError, match=r"the first process has not made .*: is the folder shared\?"):
             begin_run(config(), tmp_path / "other", lines.append)
         assert lines == []
 
