@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.own_tools import import_tool
+
 np = pytest.importorskip("numpy")
 pytest.importorskip("PIL")
 COUNTS = {"train": 16, "val": 8, "test": 8}
@@ -15,7 +17,7 @@ COUNTS = {"train": 16, "val": 8, "test": 8}
 @pytest.fixture(scope="module")
 def tool():
     pytest.importorskip("ale_py", reason="pip install ale-py to render clips")
-    return pytest.importorskip("tools.make_clips")
+    return import_tool("make_clips")
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,12 @@ pytest.importorskip("tests.training.requirements")
 from liere.comparison.demo import SIZES
 from liere.runs.conditions import Condition
 from liere.runs.run import open_run
+from tests.own_tools import import_tool
 from tests.reproduce.fakes import finish, predictions
 
-collect_tests = pytest.importorskip("tools.collect_tests")
-demo_robustness = pytest.importorskip("tools.demo_robustness")
-study = pytest.importorskip("tools.study")
+collect_tests = import_tool("collect_tests")
+demo_robustness = import_tool("demo_robustness")
+study = import_tool("study")
 ROOT = Path(__file__).parents[1]
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
-__all__ = ["make_cifar_images", "python2_pickle", "write_cifar", "write_cifar_pngs"]
+__all__ = ["assert_same_examples", "make_cifar_images", "python2_pickle", "write_cifar", "write_cifar_pngs"]
 
 NUM_CLASSES = {"cifar10": 10, "cifar100": 100}
 FOLDERS = {"cifar10": "cifar-10-batches-py", "cifar100": "cifar-100-python"}
@@ -79,6 +80,15 @@ def write_cifar_pngs(root: Path, train: int = 40, test: int = 20) -> dict[str, t
             name = f"data_batch_{number}.png" if split == "train" else "test_batch.png"
             Image.fromarray(part).save(folder / name)
     return splits
+
+
+def assert_same_examples(found: tuple[Any, Any], expected: tuple[np.ndarray, list[int]]) -> None:
+    """Assert that tensors of images and labels hold what was written."""
+    images, labels = found
+    assert images.dtype == torch.uint8
+    assert labels.dtype == torch.int64
+    assert np.array_equal(images.numpy(), expected[0])
+    assert labels.tolist() == expected[1]
 
 
 def python2_pickle(value: Any) -> bytes:

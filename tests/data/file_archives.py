@@ -104,7 +104,10 @@ def truncate(path: Path, size: int | None = None) -> None:
 def write_ucf101(
     root: Path, classes: Sequence[str] = ACTIONS, *, frames: int = 30, folder: str = "UCF-101", groups: int = 4
 ) -> Path:
-    """Write videos of some groups for each class, and lists for three folds: a fold tests with one of the groups."""
+    """Write videos of some groups for each class, and lists for three folds: a fold tests with one of the groups.
+
+    Videos of 0 frames are empty files, for tests that only list them.
+    """
     lists = root / "ucfTrainTestlist"
     lists.mkdir(parents=True)
     numbered = "".join(f"{number} {name}\r\n" for number, name in enumerate(classes, 1))
@@ -114,7 +117,10 @@ def write_ucf101(
         (root / folder / name).mkdir(parents=True)
         for group in range(1, groups + 1):
             video = f"{name}/v_{name}_g{group:02}_c01.avi"
-            write_video(root / folder / video, gray_frames(frames, start=label))
+            if frames:
+                write_video(root / folder / video, gray_frames(frames, start=label))
+            else:
+                (root / folder / video).touch()
             videos[video] = (label + 1, group)
     for fold in (1, 2, 3):
         train = "".join(f"{video} {label}\r\n" for video, (label, group) in videos.items() if group != fold)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from liere.data.subsets import draw_fraction, hold_out
+from liere.data.subsets import divide, draw_fraction, hold_out
 
 labels_of_sets = st.lists(st.integers(0, 4), min_size=1, max_size=60).map(torch.tensor)
 # There are two of class 0, so that something can be held out.
@@ -89,3 +90,24 @@ class TestHoldOut:
     def test_classes_of_one_cannot_be_split(self):
         with pytest.raises(ValueError, match="no class has two examples"):
             hold_out(torch.tensor([0, 1, 2]), 0.5)
+
+
+class TestDividing:
+    @given(labels=st.lists(st.integers(0, 3), min_size=1, max_size=80), seed=st.integers(0, 2**62))
+    def test_everybody_is_in_one_split_and_classes_have_their_share(self, labels, seed):
+        parts = {
+            split: part.tolist()
+            for split, part in divide(torch.tensor(labels), torch.arange(len(labels)), seed).items()
+        }
+        assert sorted(itertools.chain(*parts.values())) == list(range(len(labels)))
+        for label, count in Counter(labels).items():
+            sizes = {split: sum(labels[unit] == label for unit in part) for split, part in parts.items()}
+            tenth = max(round(0.1 * count), 1)
+            expected = {1: (1, 0, 0), 2: (1, 0, 1)}.get(count, (count - 2 * tenth, tenth, tenth))
+            assert tuple(sizes.values()) == expected
+
+    def test_time_and_memory_grow_with_the_examples_and_not_with_their_classes(self):
+        labels = torch.arange(60_000) % 20_000  # a table of classes by examples would take gigabytes
+        parts = divide(labels, torch.arange(60_000))
+        for split in ("train", "val", "test"):
+            assert torch.equal(labels[parts[split]].sort().values, torch.arange(20_000))

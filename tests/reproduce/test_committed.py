@@ -12,9 +12,10 @@ pytest.importorskip("tests.training.requirements")
 from liere.cli import main
 from liere.reproduce.catalog import CATALOGUE
 from liere.runs.archive import read_archive
+from tests.own_tools import import_tool
 
 matplotlib = pytest.importorskip("matplotlib")
-rebuild_results = pytest.importorskip("tools.rebuild_results")
+rebuild_results = import_tool("rebuild_results")
 
 KEPT = rebuild_results.RESULTS / "reproduce" / "small"
 NAMES = [name for name in CATALOGUE if (KEPT / f"{name}.json").exists() and not CATALOGUE[name].needs_weights]

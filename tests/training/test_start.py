@@ -1,67 +1,94 @@
-"""What is done before the first step, and how training ends."""
-
 from __future__ import annotations
 
-import signal
+import shutil
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("tests.training.requirements")
+import yaml
 
-from liere.training import fit, start
-from liere.training.saving import StoppedError
-from liere.training.start import SignalStop, begin_run, train_run
-from tests.training.tiny import make_run, quiet
+from liere.runs.config_file import parse_config
+from liere.runs.run import open_run
+from liere.training import start
+from liere.training.start import SignalStop, begin_run, check_run, train_run
+from tests.training.tiny import CONFIG, make_run, quiet
 
 pytestmark = quiet
 
 
-def ignore(line: str) -> None:
-    pass
+def config(**fields):
+    return parse_config(yaml.safe_load(CONFIG), {name.replace("__", "."): value for name, value in fields.items()})
 
 
-def test_further_processes_wait_for_the_first_one(tmp_path, monkeypatch):
-    config = make_run(tmp_path / "run").config
-    monkeypatch.setenv("LOCAL_RANK", "1")
-    monkeypatch.setattr(start, "PATIENCE", 0.0)
-    run = begin_run(config, tmp_path / "run", ignore)
-    assert run is not None
-    assert run.config == config
-    with pytest.raises(FileNotFoundError, match=r"the first process has not made .* in 0 s: is the folder shared"):
-        begin_run(config, tmp_path / "nowhere", ignore)
-    assert begin_run(config, tmp_path / "nowhere", ignore, dry=True) is None
+@pytest.fixture
+def lines():
+    return []
 
 
-def test_a_signal_is_an_interruption_that_says_how_to_resume(tmp_path, monkeypatch):
-    def train(run, request, **_):
-        request.signal = signal.SIGTERM
-        raise StoppedError("by SIGTERM")
+class TestChecks:
+    def test_what_a_run_will_cost_is_told_in_two_lines(self, tmp_path, lines):
+        check_run(config(), tmp_path / "mine", lines.append)
+        assert lines[0] == "mine: liere8, 72 examples in 9 steps"
+        assert "parameters" in lines[1]
+        assert lines[1].endswith("for this arithmetic; start-up, data loading and checkpoints come on top")
+        assert not (tmp_path / "mine").exists()
 
-    monkeypatch.setattr(fit, "train", train)
-    run, lines = make_run(tmp_path / "run"), []
-    (run.checkpoints / "last.ckpt").touch()
-    with pytest.raises(KeyboardInterrupt) as stop:
-        train_run(run, tell=lines.append, warn=ignore)
-    assert isinstance(stop.value, SignalStop)
-    assert stop.value.signal == signal.SIGTERM
-    assert lines == [f"run: stopped by SIGTERM; resume with: liere train --resume {run.folder}"]
-    assert str(stop.value) == lines[0]
-    monkeypatch.setenv("LOCAL_RANK", "1")  # another process ends without a word, as if all were well
-    with pytest.raises(SystemExit) as stop:
-        train_run(run, tell=lines.append, warn=ignore)
-    assert stop.value.code == 0
-    assert len(lines) == 1
+    def test_a_full_disk_is_told(self, tmp_path, lines, monkeypatch):
+        monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=1_000))
+        with pytest.raises(OSError, match=r"has 0 MB free, but checkpoints need .* choose another folder with --out"):
+            check_run(config(), tmp_path / "a" / "b", lines.append)
+
+    def test_data_that_are_missing_are_told_before_there_is_a_folder(self, tmp_path, lines):
+        missing = parse_config({"data": {"name": "npz", "root": str(tmp_path / "none.npz")}})
+        with pytest.raises(FileNotFoundError, match=r"no data at --data\.root"):
+            begin_run(missing, tmp_path / "run", lines.append)
+        assert not (tmp_path / "run").exists()
 
 
-def test_a_logger_is_passed_on_only_if_there_is_one(tmp_path, monkeypatch):
-    given = []
+class TestBeginning:
+    def test_a_dry_run_makes_nothing(self, tmp_path, lines):
+        assert begin_run(config(), tmp_path / "run", lines.append, dry=True) is None
+        assert len(lines) == 2
+        assert not (tmp_path / "run").exists()
 
-    def train(run, **options):
-        given.append(options.get("logger", "none"))
-        raise StoppedError("as asked")
+    def test_a_new_run_has_its_configuration(self, tmp_path, lines):
+        run = begin_run(config(), tmp_path / "run", lines.append)
+        assert run.config == config() == open_run(tmp_path / "run").config
 
-    monkeypatch.setattr(fit, "train", train)
-    run, logger = make_run(tmp_path / "run"), object()
-    train_run(run, tell=ignore, warn=ignore)
-    train_run(run, tell=ignore, warn=ignore, logger=logger)
-    assert given == ["none", logger]
+    def test_something_in_the_way_is_told_before_anything_is_computed(self, tmp_path, lines):
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "file").touch()
+        with pytest.raises(ValueError, match="exists: choose another folder"):
+            begin_run(config(), tmp_path / "run", lines.append)
+        assert lines == []
+
+    def test_further_processes_open_what_the_first_one_has_made(self, tmp_path, lines, monkeypatch):
+        make_run(tmp_path / "run")
+        monkeypatch.setenv("LOCAL_RANK", "1")
+        assert begin_run(config(), tmp_path / "run", lines.append).folder == tmp_path / "run"
+        assert begin_run(config(), tmp_path / "run", lines.append, dry=True) is None
+        monkeypatch.setattr(start, "PATIENCE", 0.0)
+        with pytest.raises(FileNotFoundError, match=r"the first process has not made .*: is the folder shared\?"):
+            begin_run(config(), tmp_path / "other", lines.append)
+        assert lines == []
+
+
+class TestTraining:
+    def test_how_it_ended_is_told(self, tmp_path, lines):
+        run = make_run(tmp_path / "run")
+        train_run(run, tell=lines.append, warn=print, steps=1, progress=False)
+        assert lines[-1].startswith("run: stopped ")
+        assert lines[-1].endswith(f"; resume with: liere train --resume {run.folder}")
+        train_run(open_run(run.folder), tell=lines.append, warn=print, progress=False)
+        assert lines[-2].startswith("run: finished after 72 examples and ")
+        assert lines[-1] == f"evaluate it with: liere eval {run.folder}"
+
+    def test_a_signal_is_an_interruption_with_its_number(self):
+        stop = SignalStop("stopped", 15)
+        assert isinstance(stop, KeyboardInterrupt)
+        assert (str(stop), stop.signal) == ("stopped", 15)
+
+    def test_before_the_first_checkpoint_there_is_nothing_to_resume(self, tmp_path):
+        run = make_run(tmp_path / "run")
+        assert start._how_to_resume(run) == " before its first checkpoint: nothing to save, run the same command again"

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+pytest.importorskip("numpy")
 from liere.data.reading.class_folders import find_classes, list_split
 
 

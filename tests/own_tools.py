@@ -1,0 +1,20 @@
+"""The project's tools, for their tests."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+__all__ = ["TOOLS", "import_tool"]
+
+TOOLS = Path(__file__).parents[1] / "tools"
+
+
+def import_tool(name: str) -> Any:
+    """Return a module of `tools`; skip where its file is not beside the tests, and fail where it cannot be imported."""
+    if not (TOOLS / f"{name}.py").exists():
+        pytest.skip(f"tools/{name}.py is not beside the tests", allow_module_level=True)
+    return importlib.import_module(f"tools.{name}")
