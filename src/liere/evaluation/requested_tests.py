@@ -23,7 +23,7 @@ def make_conditions(
 
     Example:
         >>> [one.name for one in make_conditions([32, 48], shuffle=["patches"])]
-        ['32', '32-patches', '48', '48-patches']
+        ['32', '32-shuffled-patches', '48', '48-shuffled-patches']
     """
     return [
         Condition(size, policy, shuffled, scale, placement)
