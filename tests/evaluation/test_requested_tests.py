@@ -25,7 +25,7 @@ def test_all_combinations_are_tested_and_what_is_shuffled_is_tested_as_it_is_too
 
 
 def test_what_nobody_knows_is_told():
-    with pytest.raises(ValueError, match="unknown policy 'rescal': did you mean 'rescale'?"):
+    with pytest.raises(ValueError, match=r"unknown policy 'rescal': did you mean 'rescale'\?"):
         make_conditions([36], policies=["rescal"])
 
 
