@@ -47,3 +47,12 @@ def no_shape_checks():
     config.update("jaxtyping_disable", True)
     yield
     config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def hasty(monkeypatch):
+    """Races in a hurry: no repeated turns, and no garbage collection, which takes long in a test run."""
+    from liere.bench import race
+
+    monkeypatch.setattr(race, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(race, "gc", type("NoCollection", (), {"collect": staticmethod(lambda: 0)}))

@@ -25,6 +25,8 @@ OTHERS = [
     path for path in [ROOT / "SECURITY.md", ROOT / "CHANGELOG.md", *(ROOT / "results").rglob("*.md")] if path.exists()
 ]
 
+EXAMPLE = "tests/encodings/test_ramp.py"  # of an encoding that a page shows how to add
+
 pytestmark = pytest.mark.skipif(not PAGES, reason="the pages are not beside the tests")
 
 
@@ -59,6 +61,22 @@ def test_commands_are_understood(page):
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=lambda page: page.name)
+def test_modules_and_files_that_are_named_exist(page):
+    text = page.read_text()
+    for path in set(re.findall(r"`((?:src|tests|tools|docs|experiments|results)/[\w./-]+)`", text)) - {EXAMPLE}:
+        assert (ROOT / path).exists(), path
+    for name in set(re.findall(r"\bliere(?:\.[a-z_0-9]+)+\b", text)):
+        parts = name.split(".")
+        place = ROOT / "src" / Path(*parts[:2])
+        if place.is_dir() and len(parts) > 2:  # a module of a package, or a function of the package itself
+            module = place / f"{parts[2]}.py"
+            exported = re.search(rf'"{parts[2]}"', (place / "__init__.py").read_text())
+            assert module.exists() or (place / parts[2]).is_dir() or exported, name
+        else:
+            assert place.is_dir() or place.with_suffix(".py").exists() or parts[1] in liere.__all__, name
 
 
 def test_the_api_page_names_every_public_name():

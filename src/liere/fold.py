@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from liere.encodings.rotary import RotaryEncoding
+from liere.errors import InputError, InputTypeError
 from liere.generators import rotation_planes
 from liere.shapes import Float
 
@@ -65,9 +66,9 @@ def fold_1d(
         torch.Size([4, 8])
     """
     if not isinstance(rope, RotaryEncoding):
-        raise TypeError(f"rope must be a rotary encoding such as LieRE, got {type(rope).__name__}")
+        raise InputTypeError(f"rope must be a rotary encoding such as LieRE, got {type(rope).__name__}")
     if rope.ndim != 1:
-        raise ValueError(f"rope has ndim={rope.ndim}: generators of several axes share no basis, only ndim=1 folds")
+        raise InputError(f"rope has ndim={rope.ndim}: generators of several axes share no basis, only ndim=1 folds")
     basis, frequencies = _head_basis(rope, layer)
     return FoldedRoPE(
         q_weight=_fold("q_weight", q_weight, basis),
@@ -85,7 +86,7 @@ def _fold(name: str, parameter: Tensor, basis: Float[Tensor, "heads head_dim hea
     needed, head_dim, _ = basis.shape
     heads, rest = divmod(parameter.shape[0], head_dim)
     if rest or needed not in (1, heads):
-        raise ValueError(
+        raise InputError(
             f"{name} has {parameter.shape[0]} rows, but {needed} heads of {head_dim} need {needed * head_dim}"
         )
     by_head = parameter.detach().to(torch.float64).unflatten(0, (heads, head_dim))

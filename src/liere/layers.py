@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from liere.encodings.contract import Rotations
-from liere.errors import check_least
+from liere.errors import InputError, check_least
 from liere.rotations import rotate_together
 from liere.shapes import Float
 
@@ -29,16 +29,16 @@ def grid_shape(image_size: tuple[int, ...], patch_size: tuple[int, ...]) -> tupl
         (4, 14, 10)
     """
     if len(image_size) != len(patch_size):
-        raise ValueError(
+        raise InputError(
             f"image_size {image_size} has {len(image_size)} axes, but patch_size {patch_size} has {len(patch_size)}: "
             "give both one entry an axis"
         )
     for axis, (n, p) in enumerate(zip(image_size, patch_size, strict=True)):
         if p < 1:
-            raise ValueError(f"patch_size must be at least 1 on every axis, got {patch_size}")
+            raise InputError(f"patch_size must be at least 1 on every axis, got {patch_size}")
         if n < p or n % p:
             fits = max(round(n / p), 1) * p
-            raise ValueError(
+            raise InputError(
                 f"image_size {image_size} is not divisible by patch_size {patch_size} on axis {axis}: "
                 f"{n} is not a multiple of {p}; resize or pad it to {fits}"
             )
@@ -59,7 +59,7 @@ class PatchEmbed(nn.Module):
         """Return the tokens `[batch, tokens, dim]`, in the order of the flattened grid, and the grid."""
         ndim = len(self.patch_size)
         if x.ndim != ndim + 2 or x.shape[1] != self.in_channels:
-            raise ValueError(
+            raise InputError(
                 f"input has shape {list(x.shape)}, but this model takes [batch, {self.in_channels}, "
                 f"{', '.join(['size'] * ndim)}]: it was built with in_channels={self.in_channels} and {ndim} axes"
             )

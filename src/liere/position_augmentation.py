@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
+from liere.errors import InputError, InputTypeError
 from liere.positions import check_positions
 from liere.shapes import Float, Real
 from liere.tracing import values_are_visible
@@ -41,11 +42,11 @@ class PositionAugmentation:
             ("noise", self.noise, 0),
         ]:
             if not _is_amount(value, least):
-                raise ValueError(
+                raise InputError(
                     f"{name} must be a finite number of at least {least}, got {value!r}: use {least} for none"
                 )
             if value > GREATEST_AMOUNT:
-                raise ValueError(
+                raise InputError(
                     f"{name} must be at most {GREATEST_AMOUNT:,.0f}, got {value!r}: rotations of farther positions "
                     "have no digits left"
                 )
@@ -117,18 +118,18 @@ def augment_positions(
 
 def _check_arguments(positions: Any, generator: Any) -> None:
     if not isinstance(positions, Tensor):
-        raise TypeError(
+        raise InputTypeError(
             f"positions must be a tensor of shape [*batch, tokens, ndim], got {type(positions).__name__}: "
             "convert it with torch.as_tensor"
         )
     if positions.ndim < 2:
-        raise ValueError(
+        raise InputError(
             f"positions has shape {list(positions.shape)}, but needs [*batch, tokens, ndim]: with one axis, "
             "use positions[:, None]"
         )
     check_positions(positions, positions.shape[-1])
     if generator is not None and not isinstance(generator, torch.Generator):
-        raise TypeError(f"generator must be a torch.Generator, got {generator!r}: make one with torch.Generator()")
+        raise InputTypeError(f"generator must be a torch.Generator, got {generator!r}: make one with torch.Generator()")
 
 
 def _draw(
@@ -190,7 +191,7 @@ def _on_axes(name: str, value: Any, like: Tensor) -> Tensor:
         numbers = list(value) if isinstance(value, Sequence) else [value] * ndim
         fits = len(numbers) == ndim and all(_is_amount(number, 0) for number in numbers)
     if not fits:
-        raise ValueError(
+        raise InputError(
             f"{name} must be a finite number of at least 0, or {ndim} of them, got {value!r}: give one for all axes, "
             "or one per axis"
         )

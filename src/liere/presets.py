@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from liere.encodings import PositionEncoding, TransformerShape, create_encoding
-from liere.errors import UnknownOptionError, check_least, nearest, suggest, whole_number
+from liere.errors import InputError, InputTypeError, UnknownOptionError, check_least, nearest, suggest, whole_number
 from liere.layers import grid_shape
 from liere.positions import Policy
 from liere.vit import AttentionScale, ClsPosition, VisionTransformer
@@ -115,7 +115,9 @@ def create_model(
         shape = TransformerShape(grid_shape(image, patch), chosen.dim, chosen.heads, chosen.depth, prefix)
         encoding = _create_encoding(encoding, shape, encoding_options)
     elif encoding_options:
-        raise TypeError(f"{_names(encoding_options)} cannot be given beside an encoding object: build it with them")
+        raise InputTypeError(
+            f"{_names(encoding_options)} cannot be given beside an encoding object: build it with them"
+        )
     return VisionTransformer(
         encoding,
         image_size=image,
@@ -156,7 +158,7 @@ def image_and_patch(
 def _on_axes(name: str, size: int | Sequence[int], axes: int) -> tuple[int, ...]:
     sizes = tuple(size) if isinstance(size, list | tuple) else (size,) * axes
     if not sizes:
-        raise ValueError(f"{name} must have at least one axis, got {size!r}")
+        raise InputError(f"{name} must have at least one axis, got {size!r}")
     return tuple(whole_number(name, n) for n in sizes)
 
 
@@ -170,12 +172,14 @@ def resolve_size(size: str | None, given: Mapping[str, int | None]) -> ViTSize:
     named: dict[str, int] = {}
     if size is not None:
         if size not in SIZES:
-            raise ValueError(f"unknown size {size!r}: {suggest(str(size), SIZES)}")
+            raise InputError(f"unknown size {size!r}: {suggest(str(size), SIZES)}")
         named = SIZES[size]._asdict()
     dimensions = named | {name: value for name, value in given.items() if value is not None}
     missing = [name for name in ViTSize._fields if name not in dimensions]
     if missing:
-        raise TypeError(f"without a size, create_model needs {_names(missing)}: give them, or one of {_names(SIZES)}")
+        raise InputTypeError(
+            f"without a size, create_model needs {_names(missing)}: give them, or one of {_names(SIZES)}"
+        )
     for name, value in dimensions.items():
         whole_number(name, value)
         check_least(name, value, 1)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from liere.encodings import PositionEncoding, RotaryEncoding, TransformerShape
-from liere.errors import check_least, suggest
+from liere.errors import InputError, check_least, suggest
 from liere.layers import Attention, Block, PatchEmbed, grid_shape
 from liere.position_augmentation import PositionAugmentation, augment_positions
 from liere.positions import Policy, check_policy, grid_positions, grid_spacing
@@ -185,17 +185,17 @@ class VisionTransformer(nn.Module):
         }
         if asked and not encoding.has_coordinates:
             wrong = ", ".join(f"{name}={value!r}" for name, value in asked.items())
-            raise ValueError(
+            raise InputError(
                 f"{wrong} changes coordinates, but the encoding {type(encoding).__name__} has none: leave it out, or "
                 "use an encoding with coordinates, such as 'liere8', 'rope_mixed' or 'sincos'"
             )
         if self.cls_position == "unseen" and not isinstance(encoding, RotaryEncoding):
-            raise ValueError(
+            raise InputError(
                 f"cls_position='unseen' needs rotated keys, but the encoding {type(encoding).__name__} rotates none: "
                 "leave it out"
             )
         if self.cls_position != "none" and not self.num_prefix_tokens:
-            raise ValueError(f"cls_position={self.cls_position!r} needs a CLS token: use pool='cls', or leave it out")
+            raise InputError(f"cls_position={self.cls_position!r} needs a CLS token: use pool='cls', or leave it out")
 
     def get_extra_state(self) -> Tensor:
         """Return the training grid for the state dict: positions, and so the weights, are relative to it."""
@@ -257,7 +257,7 @@ class VisionTransformer(nn.Module):
         pool = self.pool if global_pool is None else global_pool
         _check_choices(pool=pool)
         if pool == "cls" and self.cls_token is None:
-            raise ValueError("global_pool='cls' needs a CLS token, which this model was built without: use 'mean'")
+            raise InputError("global_pool='cls' needs a CLS token, which this model was built without: use 'mean'")
         weight = self.norm.weight
         self.head = _head(self.dim, num_classes).to(weight.device, weight.dtype)
         self.num_classes, self.pool = num_classes, pool
@@ -274,7 +274,7 @@ class VisionTransformer(nn.Module):
 
 def _head(dim: int, num_classes: int) -> nn.Module:
     if num_classes < 0:
-        raise ValueError(f"num_classes must be at least 0, got {num_classes}: use 0 for a model without classifier")
+        raise InputError(f"num_classes must be at least 0, got {num_classes}: use 0 for a model without classifier")
     return nn.Linear(dim, num_classes) if num_classes else nn.Identity()
 
 
@@ -282,16 +282,16 @@ def _augmentation(shift: float, stretch: float, zoom: float, noise: float) -> Po
     try:
         return PositionAugmentation(shift, stretch, zoom, noise)
     except ValueError as error:
-        raise ValueError(f"position_{error}") from None  # as the argument of the model is called
+        raise InputError(f"position_{error}") from None  # as the argument of the model is called
 
 
 def _check_choices(**given: str) -> None:
     for argument, name in given.items():
         if name not in CHOICES[argument]:
-            raise ValueError(f"unknown {argument} {name!r}: {suggest(str(name), CHOICES[argument])}")
+            raise InputError(f"unknown {argument} {name!r}: {suggest(str(name), CHOICES[argument])}")
 
 
 def _check_rates(**given: float) -> None:
     for argument, rate in given.items():
         if not 0 <= rate < 1:
-            raise ValueError(f"{argument} must be at least 0 and below 1, got {rate}")
+            raise InputError(f"{argument} must be at least 0 and below 1, got {rate}")

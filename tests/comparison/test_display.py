@@ -1,50 +1,62 @@
+"""What is shown while runs are trained and tested."""
+
 from __future__ import annotations
 
 import pytest
 
 pytest.importorskip("tests.training.requirements")
-
 from liere.comparison.display import ComparisonDisplay, run_state
-from liere.comparison.plan import make_plan
-from liere.runs.conditions import Condition
-from liere.runs.records import COLUMNS
-from liere.runs.run import create_run
-from tests.reproduce.fakes import finish, predictions
+from liere.runs.run import open_run
+from tests.comparison.plans import plan
+from tests.evaluation.test_summary import pretend
+from tests.training.tiny import make_run
+
+METRICS = "step,examples,seconds,learning_rate,train_loss,val_loss,val_accuracy\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "state"),
+    [
+        ("", "run: 0 % trained"),
+        ("2,16,1,,0.5,,\n", "run: 22 % trained"),
+        ("4,32,1,,,0.5,0.456\n6,48,1,,0.5,,\n", "run: 66 % trained, 46 % right"),
+        ("9,72,1,,,0.5,0.9\n", "run: testing"),
+    ],
+)
+def test_how_far_a_run_is(tmp_path, rows, state):
+    run = make_run(tmp_path / "run")
+    run.metrics.write_text(METRICS + rows)
+    assert run_state(open_run(run.folder)) == state
 
 
 @pytest.fixture
-def plan(tmp_path):
-    options = {"sizes": None, "examples": 40, "slots": 1}
-    recipe = {"data": {"size": 36, "distractor_arrows": 2, "distractor_letters": 1}, "hardware": {"accelerator": "cpu"}}
-    recipe["model"] = {"dim": 16, "depth": 1, "heads": 2, "mlp_dim": 16}
-    return make_plan(recipe, {}, encodings=["none", "sincos"], seeds=[0], folder=tmp_path, **options)
+def finished(tmp_path):
+    """A plan of two runs, both of which are done."""
+    made = plan(tmp_path, ["none", "liere8"], [3], examples=200)
+    for planned, curve in zip(made.runs, ([0.5], [0.6, 0.97]), strict=True):
+        pretend(planned.folder, planned.config.model.encoding, 3, 0.5, sizes=(36,), curve=curve)
+    return made
 
 
-@pytest.mark.parametrize("is_shown", [True, False])
-def test_a_table_grows_as_runs_end(plan, capsys, is_shown):
-    display = ComparisonDisplay(plan, is_shown=is_shown)
-    for planned in plan.runs:
-        display.add(finish(planned, planned.folder, {Condition(36): predictions(0.5, 40)}))
-    display.fail("it failed")
-    printed = capsys.readouterr()
-    if not is_shown:
-        assert (printed.out, printed.err) == ("", "")
-        return
-    header, rule, *rows = printed.out.splitlines()
-    assert header.split()[:4] == ["encoding", "seed", "36", "px"]
+def test_a_table_grows_as_runs_end(finished, capsys):
+    display = ComparisonDisplay(finished)
+    for planned in finished.runs:
+        display.add(open_run(planned.folder))
+    header, rule, first, second = capsys.readouterr().out.splitlines()
+    assert header.split("  ")[0] == "encoding"
     assert set(rule) == {"-"}
-    assert [row.split()[0] for row in rows] == ["none", "sincos"]
-    assert [row.split()[2] for row in rows] == ["50.0", "50.0"]
-    assert len({row.index(" 0 ") for row in rows}) == 1  # columns stay where they are
-    assert printed.err == "it failed\n"
+    assert first.split()[:2] == ["none", "3"]
+    assert "not reached" in first
+    accuracy = open_run(finished.runs[1].folder).evaluations()[0]["accuracy"]["value"]
+    assert second.split() == ["liere8", "3", f"{100 * accuracy:.1f}", "%", "16", "13"]
+    assert len(second) == len(header)
 
 
-def test_how_far_a_run_is_comes_from_its_log(plan):
-    run = create_run(plan.runs[0].folder, plan.runs[0].config)
-    assert run_state(run) == "none-seed0: 0 % trained"
-    steps = run.config.training.steps
-    head = ",".join(COLUMNS)
-    run.metrics.write_text(f"{head}\n{steps // 2},100,1.0,,,1.0,0.25\n")
-    assert run_state(run) == "none-seed0: 50 % trained, 25 % right"
-    run.metrics.write_text(f"{head}\n{steps},200,1.0,,,1.0,0.5\n")
-    assert run_state(run) == "none-seed0: testing"
+def test_nothing_is_shown_if_that_is_wanted(finished, capsys):
+    display = ComparisonDisplay(finished, is_shown=False)
+    display.add(open_run(finished.runs[0].folder))
+    display.fail("it failed")
+    display.show([])
+    assert capsys.readouterr() == ("", "")
+    ComparisonDisplay(finished).fail("it failed")
+    assert capsys.readouterr().err == "it failed\n"

@@ -1,26 +1,11 @@
 from __future__ import annotations
 
-import json
-import os
-
 import pytest
 
 pytest.importorskip("tests.training.requirements")
-import yaml
-
-from liere.cli import main
-from liere.comparison.plan import make_plan
-from liere.runs.run import create_run, open_run
-from tests.training.tiny import CONFIG, quiet, write_config
-
-pytestmark = quiet
-
-
-def plan(folder, encodings=("none",), seeds=(0,), **options):
-    content = yaml.safe_load(options.pop("text", CONFIG))
-    defaults = {"sizes": None, "examples": None, "slots": 1, "source": "tiny.yaml"}
-    overrides = options.pop("overrides", {})
-    return make_plan(content, overrides, encodings=encodings, seeds=seeds, folder=folder, **(defaults | options))
+from liere.runs.encoding_text import parse_encoding
+from tests.comparison.plans import plan
+from tests.training.tiny import CONFIG
 
 
 class TestPlan:
@@ -51,6 +36,17 @@ class TestPlan:
     def test_encodings_that_differ_in_options_have_folders_of_their_own(self, tmp_path):
         runs = plan(tmp_path, ["absolute", *(f"absolute:init_std={std}" for std in ("1", "0.1", "0.01"))]).runs
         assert len({run.folder for run in runs}) == 4
+
+    @pytest.mark.parametrize("text", ["absolute:", "absolute:init_std", "absolute:=1", "absolute:a=1,,b=2"])
+    def test_options_without_value_are_refused(self, text):
+        with pytest.raises(ValueError, match="has an option without a value: write absolute:init_std=1"):
+            parse_encoding(text)
+
+    def test_options_are_read_as_yaml_writes_them(self):
+        assert parse_encoding("x:a=true,b=0.5,c=word,d=null") == ("x", {"a": True, "b": 0.5, "c": "word", "d": None})
+
+    def test_numbers_with_an_exponent_are_numbers(self):
+        assert parse_encoding("absolute:init_std=1e-3") == ("absolute", {"init_std": 1e-3})
 
     def test_fields_of_the_command_line_go_to_all(self, tmp_path):
         made = plan(tmp_path, ["none", "liere8"], overrides={"model.dim": "32", "hardware.threads": "1"})
@@ -87,102 +83,3 @@ class TestPlan:
             plan(tmp_path, **options)
         assert message in str(raised.value)
         assert list(tmp_path.iterdir()) == []
-
-    def test_a_log_that_cannot_be_written_is_told(self, tmp_path):
-        (run,) = plan(tmp_path).runs
-        run.folder.parent.mkdir(parents=True, exist_ok=True)
-        os.mkfifo(run.folder.with_name(f"{run.folder.name}.log"))  # nobody reads it: opening it would wait for ever
-        with pytest.raises(ValueError, match=r"none-seed0\.log is a named pipe, not a regular file: move it away"):
-            plan(tmp_path)
-
-    def test_runs_of_another_recipe_are_left_alone(self, tmp_path):
-        (run,) = plan(tmp_path).runs
-        create_run(run.folder, run.config)
-        assert [again.folder for again in plan(tmp_path).runs] == [run.folder]
-        assert plan(tmp_path, overrides={"hardware.threads": "7"}).runs[0].folder == run.folder
-        with pytest.raises(ValueError, match="none-seed0 was made by another recipe: choose another --out"):
-            plan(tmp_path, overrides={"model.dim": "32"})
-
-    def test_a_run_is_done_once_it_is_finished_and_evaluated_as_asked(self, tmp_path):
-        (planned,) = plan(tmp_path, examples=20).runs
-        assert not planned.is_done()
-        run = create_run(planned.folder, planned.config)
-        result = {"step": 4, "examples": 32, "seconds": 1.0, "parameters": 9, "encoding_parameters": 0, "best": None}
-        result |= {"fingerprint": "", "date": "", "machine": {}, "versions": {}}
-        run.result_file.write_text(json.dumps(result))
-        assert not planned.is_done()
-        record = {"size": 36, "examples": 20, "weights": "final", "accuracy": {"value": 0.5}, "predictions": "p.csv"}
-        for records, done in [
-            ([record], True),
-            ([record | {"examples": 19}], False),
-            ([record | {"weights": "best"}], False),
-            ([record | {"size": 48}], False),
-            ([record, record | {"size": 48}], True),
-        ]:
-            run.evaluation_file.write_text(json.dumps(records))
-            assert planned.is_done() == done
-        (all_examples,) = plan(tmp_path).runs
-        assert not all_examples.is_done()
-        run.evaluation_file.write_text(json.dumps([record | {"asked": None}]))
-        assert all_examples.is_done()
-
-
-@pytest.fixture(scope="module")
-def comparison(tmp_path_factory):
-    """The arguments of a comparison that was run."""
-    folder = tmp_path_factory.mktemp("compare")
-    arguments = ["compare", "--config", str(write_config(folder)), "--out", str(folder / "out"), "--examples", "20"]
-    arguments += ["--encodings", "absolute:init_std=1", "liere8", "--sizes", "36", "--jobs", "2"]
-    arguments += ["--training.examples", "32"]
-    assert main([*arguments, "--seeds", "0"]) == 0
-    return folder / "out", arguments
-
-
-def test_a_comparison_trains_tests_and_reports(comparison):
-    out, _ = comparison
-    for name in ("absolute-init_std-1-seed0", "liere8-seed0"):
-        run = open_run(out / "runs" / name)
-        assert run.result()["examples"] == 32
-        assert [(record["size"], record["examples"]) for record in run.evaluations()] == [(36, 20)]
-        assert "36 px: accuracy" in (out / "runs" / f"{name}.log").read_text()
-    report = json.loads((out / "report.json").read_text())
-    assert [row["encoding"] for row in report["encodings"]] == ["absolute", "liere8"]
-    assert [(pair["first"], pair["second"]) for pair in report["pairs"]] == [("liere8", "absolute")]
-    assert report["runs"][1]["run"] == "runs/liere8-seed0"
-    for name in ("report.html", "report.md"):
-        assert "liere8" in (out / name).read_text()
-
-
-def test_what_is_finished_is_not_run_again(comparison, capsys):
-    out, arguments = comparison
-    files = [path for path in (out / "runs").rglob("*") if path.is_file()]
-    before = {path: path.stat().st_mtime_ns for path in files}
-    capsys.readouterr()
-    assert main([*arguments, "--seeds", "0"]) == 0
-    assert {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("*") if path.is_file()} == before
-    printed = capsys.readouterr().out
-    assert printed.count("\nabsolute ") == 2  # in the list of runs and in the table
-    assert f"report: {out / 'report.html'}" in printed
-
-
-def test_a_run_that_fails_is_named_with_its_log_and_the_others_are_done(comparison, capsys):
-    out, arguments = comparison
-    (out / "runs" / "liere8-seed1").mkdir()
-    (out / "runs" / "liere8-seed1" / "in the way").write_text("")
-    capsys.readouterr()
-    assert main([*arguments, "--seeds", "0", "1"]) == 2
-    assert open_run(out / "runs" / "absolute-init_std-1-seed1").is_finished
-    log = out / "runs" / "liere8-seed1.log"
-    reason = f"error: --out {log.with_suffix('')} exists: choose another folder"
-    told = f"liere8-seed1 failed with exit code 1 ({reason}): see {log}"
-    printed = capsys.readouterr()
-    assert printed.err == f"{told}\nliere: error: 1 of 4 runs failed: {told}\n"
-    assert "report: " in printed.out  # of the others
-    assert f"--out {log.with_suffix('')} exists: choose another folder" in log.read_text()
-
-
-def test_another_recipe_in_the_same_folder_is_refused(comparison, capsys):
-    out, arguments = comparison
-    assert main([*arguments, "--seeds", "0", "--model.dim", "32"]) == 2
-    assert "was made by another recipe: choose another --out, or delete it" in capsys.readouterr().err
-    assert open_run(out / "runs" / "liere8-seed0").config.model.dim == 16

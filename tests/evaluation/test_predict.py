@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import csv
-import json
 import shutil
 
 import pytest
@@ -9,7 +7,6 @@ import torch
 from PIL import Image
 
 pytest.importorskip("tests.training.requirements")
-from liere.cli import main
 from liere.data.reading.crops import crop_middle, to_tensor
 from liere.data.reading.image_files import read_image
 from liere.evaluation.new_examples import ExampleReader
@@ -120,33 +117,3 @@ def test_unreadable_files_are_named_and_skipped(images):
 def test_wrong_arguments_are_named(spatial, given, options, message):
     with pytest.raises(ValueError, match=message):
         predict(spatial, given, **options)
-
-
-def test_the_command_prints_and_writes(images, tmp_path, capsys, monkeypatch):
-    run, root = images
-    monkeypatch.chdir(tmp_path)
-    folder = root / "train" / WNIDS[1]
-    outputs = ["--json", "out/found.json", "--csv", "found.csv", "--top", "3"]
-    assert main(["predict", str(run.folder), str(folder), *outputs]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    count = len(list(folder.glob("*.JPEG")))
-    assert len(lines) == count
-    assert all(line.count(" %") == 3 for line in lines)
-    content = json.loads((tmp_path / "out" / "found.json").read_text())
-    assert [record["file"] for record in content] == [line.partition(": ")[0] for line in lines]
-    rows = list(csv.DictReader((tmp_path / "found.csv").read_text().splitlines()))
-    assert len(rows) == 3 * count
-    assert rows[0]["class"] == content[0]["classes"][0]["class"]
-    assert main(["predict", str(run.folder), "gone.png"]) == 2
-    assert "none of the 1 images given can be read" in capsys.readouterr().err
-
-
-def test_inspect_takes_a_run(images, spatial, tmp_path, capsys):
-    for run, dimensions in ((images[0], 8), (spatial, 8)):
-        capsys.readouterr()
-        assert main(["inspect", str(run.folder), "--json"]) == 0
-        found = json.loads(capsys.readouterr().out)
-        assert (found["encoding"], found["head_dim"], len(found["layers"])) == ("LieRE", dimensions, 2)
-        assert found["parameters"] == run.result()["parameters"]
-    assert main(["inspect", str(tmp_path)]) == 2
-    assert f"no run at {tmp_path}" in capsys.readouterr().err

@@ -1,59 +1,52 @@
+"""Rows and text of what tests of a run found."""
+
 from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("pydantic")
-
-from liere.evaluation.requested_tests import make_conditions
 from liere.evaluation.scores import Scores
 
-RECORD = {
-    "size": 36,
-    "policy": "rescale",
-    "examples": 1200,
-    "weights": "final",
-    "accuracy": {"value": 0.5, "low": 0.4, "high": 0.625},
-    "loss": {"value": 1.5, "low": 1.25, "high": 1.75},
-    "predictions": "predictions/p.csv",
-}
-
-
-def test_a_row_has_the_condition_and_both_intervals():
-    (row,) = Scores((RECORD,)).table(pandas=False)
-    assert row == {
+RECORDS = (
+    {
         "size": 36,
-        "policy": "rescale",
+        "weights": "final",
+        "examples": 2000,
+        "predictions": "predictions/final-test-36.csv",
+        "accuracy": {"value": 0.5, "low": 0.45, "high": 0.55, "method": "Jeffreys"},
+        "loss": {"value": 1.25, "low": 1.0, "high": 1.5, "method": "bootstrap"},
+    },
+)
+MORE = (*RECORDS, RECORDS[0] | {"size": 48, "policy": "rescale", "shuffle": "patches", "examples": 10})
+
+
+def test_there_is_a_row_per_condition_with_the_ends_of_intervals():
+    first, second = Scores(MORE).table(pandas=False)
+    assert first == {
+        "size": 36,
+        "policy": "",
         "shuffle": "",
         "attention_scale": "",
         "placement": "",
         "accuracy": 0.5,
-        "accuracy_low": 0.4,
-        "accuracy_high": 0.625,
-        "loss": 1.5,
-        "loss_low": 1.25,
-        "loss_high": 1.75,
-        "examples": 1200,
+        "accuracy_low": 0.45,
+        "accuracy_high": 0.55,
+        "loss": 1.25,
+        "loss_low": 1.0,
+        "loss_high": 1.5,
+        "examples": 2000,
     }
+    assert (second["size"], second["policy"], second["shuffle"], second["examples"]) == (48, "rescale", "patches", 10)
 
 
-def test_rows_are_a_data_frame_where_there_is_pandas():
+def test_a_terminal_shows_accuracies_in_percent():
+    header, _, first, second = repr(Scores(MORE)).splitlines()
+    assert header.split("  ")[0] == "tested at"
+    assert first.split() == ["36", "px", "50.0", "45.0", "55.0", "2,000"]
+    assert "rescale" in second
+
+
+def test_rows_are_a_data_frame_if_that_is_wanted():
     pandas = pytest.importorskip("pandas")
-    assert isinstance(Scores((RECORD,)).table(), pandas.DataFrame)
-
-
-def test_scores_show_themselves():
-    lines = repr(Scores((RECORD,))).splitlines()
-    assert lines[0].split() == ["tested", "at", "accuracy,", "%", "low", "high", "examples"]
-    assert lines[2].split()[-4:] == ["50.0", "40.0", "62.5", "1,200"]
-
-
-def test_conditions_are_all_combinations_in_order():
-    found = make_conditions([32, 48], policies=["extend", "rescale"], shuffle=["patches"], placements=["", "8"])
-    assert len(found) == len(set(found)) == 16
-    assert [one.name for one in found[:4]] == [
-        "32-extend",
-        "32-extend-shuffled-patches",
-        "32-extend-placed-8",
-        found[3].name,
-    ]
-    assert (found[3].placement, found[3].shuffle) == ("8", "patches")
+    scores = Scores(MORE)
+    assert isinstance(scores.table(), pandas.DataFrame)
+    assert scores.table(pandas=True).to_dict("records") == scores.table(pandas=False)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import html
-import itertools
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -14,55 +12,13 @@ pytest.importorskip("tests.training.requirements")
 
 from liere.cli import main
 from liere.reproduce.catalog import CATALOGUE
-from liere.reproduce.reproduction import committed_runs, prepare
+from liere.reproduce.reproduction import prepare
 from liere.reproduce.wanted_runs import unique_runs
 from liere.runs.archive import read_archive
 from liere.runs.conditions import Condition
-from tests.reproduce.fakes import finish, predictions
+from tests.reproduce.fakes import ACCURACY, fake_all, finish, predictions
 
 RUN_FILES = ("config.yaml", "result.json", "metrics.csv", "evaluation.json")
-ACCURACY = {
-    "absolute:init_std=1": 0.5,
-    "absolute": 0.55,
-    "visionllama": 0.6,
-    "rope_mixed": 0.7,
-    "liere8": 0.8,
-    "liere": 0.75,
-}
-
-
-# How the three seeds of an encoding deviate from its accuracy: each encoding in another way, and 0 on average.
-DEVIATIONS = list(itertools.permutations((-1, 0, 1)))
-
-
-def fake_all(
-    name: str,
-    out: Path,
-    *,
-    scale: str = "small",
-    only=("CIFAR-10",),
-    accuracy=ACCURACY,
-    seeds=(),
-    encodings=(),
-    **options,
-) -> None:
-    """Make every run of a table look finished, with given accuracies; a variation or condition takes some of it."""
-    entry = CATALOGUE[name]
-    reproduction = prepare(entry, scale, {}, places=[out / "runs"], only=only, seeds=seeds, encodings=encodings)
-    for place, one in enumerate(reproduction.wanted):
-        planned = one.planned
-        if planned.folder.exists():
-            continue
-        found = {}
-        for number, condition in enumerate(planned.conditions):
-            base = accuracy.get(one.key.encoding, 0.65) - 0.05 * list(reproduction.experiment.vary).index(
-                one.key.variant
-            )
-            base -= 0.3 * bool(condition.shuffle) + 0.02 * number
-            row = list(accuracy).index(one.key.encoding) if one.key.encoding in accuracy else 0
-            base += 0.003 * DEVIATIONS[row][one.seed % 3]
-            found[condition] = predictions(base, planned.examples or 400, seed=1000 * place + one.seed)
-        finish(planned, planned.folder, found, **options)
 
 
 @pytest.fixture
@@ -148,14 +104,6 @@ class TestFinding:
 
 
 class TestChoice:
-    def test_seeds_and_encodings_can_be_others(self, tmp_path, capsys):
-        arguments = ["main", "--scale", "paper", "--only", "CIFAR-100", "--configs", str(tmp_path)]
-        assert main(["reproduce", *arguments, "--seeds", "3", "5", "--encodings", "sincos", "absolute:init_std=2"]) == 0
-        names = {file.name.rsplit("-", 1)[0] for file in tmp_path.glob("*.yaml")}
-        assert names == {
-            f"cifar-100-{name}-seed{seed}" for name in ("sincos", "absolute-init_std-2") for seed in (3, 5)
-        }
-
     def test_seeds_and_encodings_that_are_given_twice_count_once(self, tmp_path):
         chosen = {"seeds": [4, 4], "encodings": ["sincos", "liere4", "sincos"]}
         wanted = prepare(CATALOGUE["fraction"], "small", {}, places=[tmp_path], **chosen).wanted
@@ -167,39 +115,6 @@ class TestChoice:
             wanted = prepare(CATALOGUE["sharing"], "small", {}, places=[tmp_path], encodings=encodings).wanted
             assert {one.key.variant for one in wanted} == variants
             assert {one.key.encoding for one in wanted} == set(encodings)
-
-    @pytest.mark.parametrize(
-        ("name", "encodings", "message"),
-        [
-            ("significance", "liere8 liere4", "it compares RoPE-Mixed with LieRE₈, and nothing else"),
-            ("compute", "rope_mixed liere8", "it measures against absolute positions: add absolute, or"),
-            ("block", "liere4 sincos", "it is about block sizes, which only rope_mixed and liere have: leave out sinc"),
-        ],
-    )
-    def test_a_table_that_cannot_be_made_of_them_says_so(self, tmp_path, capsys, name, encodings, message):
-        # Runs of all of them are kept with the project, so that nothing but this is in the way.
-        for more in ([], ["--dry-run"], ["--configs", str(tmp_path / "configs")]):
-            assert main(["reproduce", name, "--out", str(tmp_path), "--encodings", *encodings.split(), *more]) == 2
-            assert f"{name} cannot be made with --encodings {encodings}: {message}" in capsys.readouterr().err
-        assert not list(tmp_path.iterdir())
-
-    @pytest.mark.parametrize("more", ["--dry-run", "--configs configs", ""])
-    @pytest.mark.parametrize(
-        ("encodings", "message"),
-        [
-            ("liere8 rope_mixde", "unknown encoding 'rope_mixde': did you mean 'rope_mixed'?"),
-            ("absolute:init_sdt=2", "encoding 'absolute' has no option 'init_sdt': did you mean 'init_std'?"),
-        ],
-    )
-    def test_misspellings_are_told_without_data(self, tmp_path, monkeypatch, capsys, encodings, message, more):
-        monkeypatch.chdir(tmp_path)
-        assert main(["reproduce", "main", "--encodings", *encodings.split(), *more.split()]) == 2
-        assert message in capsys.readouterr().err
-        assert not list(tmp_path.iterdir())
-
-    def test_an_encoding_without_what_is_varied_is_told(self, tmp_path, capsys):
-        assert main(["reproduce", "init", "--encodings", "sincos", "--dry-run", "--out", str(tmp_path)]) == 2
-        assert "encoding 'sincos' has no option 'init_scale'" in capsys.readouterr().err
 
     def test_variants_of_an_encoding_have_names_of_their_own(self, reproduce):
         chosen = ["liere8", "liere8:init_scale=3.1416", "liere8:share_heads=true"]
@@ -219,75 +134,6 @@ class TestChoice:
         printed, numbers = reproduce("compute", "--encodings", *chosen)
         assert "the end of absolute, init 0.5" in printed
         assert list(numbers["numbers"]) == ["absolute:init_std=0.5"]
-
-
-class TestBadInput:
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            ("mian", "unknown table or figure 'mian': did you mean 'main'?"),
-            ("main --only MNIST", "--only 'MNIST' is not in main at this scale: it has CIFAR-10"),
-            ("main --model.encoding liere8", "--model.encoding is what the experiments vary"),
-            ("spatial --data.flip true", "--data.flip is of none of these data sets (spatial)"),
-            ("main --only CIFAR-10 --own --data nowhere", "no cifar10 in nowhere"),
-            ("fraction --data.fraction 0.5", "--data.fraction is what this experiment varies"),
-            ("resolution --optimizer.learning_rate 1e-3", "--optimizer.learning_rate is what this experiment varies"),
-            ("main --data.root somewhere", "--data.root is of one data set, and here are several: use --data"),
-            ("block --own --hardware.devices 2", "--configs"),
-            ("main --own --data nowhere", "no cifar10 in nowhere"),
-            ("main --own --data nowhere", "(python tools/make_clips.py renders it; see docs/clips.md)"),
-        ],
-    )
-    def test_it_is_told_in_a_line_before_anything_runs(self, tmp_path, monkeypatch, capsys, arguments, message):
-        monkeypatch.chdir(tmp_path)
-        assert main(["reproduce", *arguments.split()]) == 2
-        error = capsys.readouterr().err
-        assert message in error
-        assert error.count("\n") == 1
-        assert not list(tmp_path.rglob("config.yaml"))
-
-    def test_listing_needs_no_data(self, tmp_path, monkeypatch, capsys):
-        monkeypatch.chdir(tmp_path)
-        assert main(["reproduce", "list"]) == 0
-        printed = capsys.readouterr().out
-        for name in CATALOGUE:
-            assert f"\n{name} " in printed
-
-    def test_listing_tells_kept_runs_from_those_to_train(self, tmp_path, monkeypatch, capsys):
-        monkeypatch.chdir(tmp_path)
-        fake_all("init", tmp_path / "kept", only=(), seconds=1800)
-        monkeypatch.setattr(
-            "liere.reproduce.reproduction.committed_runs",
-            lambda scale: tmp_path / "kept" / "runs" if scale == "small" else None,
-        )
-        assert main(["reproduce", "list"]) == 0
-        lines = {line.split(" ")[0]: line for line in capsys.readouterr().out.splitlines()}
-        assert "4 runs, kept (training: 2.0 hours of a core)" in lines["init"]
-        assert "5 runs, 3 to train: " in lines["block"]  # liere8 and rope_mixed are those of init
-        assert "18 runs to train: " in lines["spatial"]
-        assert "23 runs, 21 to train; cost unknown without data/atari-clips.npz" in lines["main"]
-
-    def test_kept_tables_need_no_data_to_say_what_they_cost(self, tmp_path, monkeypatch, capsys):
-        monkeypatch.chdir(tmp_path)
-        assert main(["reproduce", "list"]) == 0
-        lines = {line.split(" ")[0]: line for line in capsys.readouterr().out.splitlines()}
-        if committed_runs("small") is not None:
-            assert "23 runs, kept (training: " in lines["main"]
-            assert "unknown" not in "".join(lines.values())
-
-    def test_an_estimate_says_what_it_leaves_out(self, tmp_path, capsys):
-        arguments = ["spatial", "--own", "--dry-run", "--encodings", "liere4", "--out", str(tmp_path)]
-        assert main(["reproduce", *arguments]) == 0
-        printed = capsys.readouterr().out
-        assert "3 to train, " in printed
-        assert "for this arithmetic alone; starting processes, loading data and testing come on top" in printed
-
-    def test_configurations_can_be_written_and_trained(self, tmp_path, capsys):
-        assert main(["reproduce", "block", "--scale", "paper", "--configs", str(tmp_path)]) == 0
-        assert len(list(tmp_path.glob("*.yaml"))) == 14
-        file = next(tmp_path.glob("cifar-100-liere48-*.yaml"))
-        assert main(["train", "--config", str(file), "--data.root", "nowhere", "--dry-run"]) == 2
-        assert "no cifar100 in nowhere" in capsys.readouterr().err
 
 
 class TestOneSeed:

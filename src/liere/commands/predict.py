@@ -14,7 +14,7 @@ from liere.files.writing import prepare_folder, write_atomically
 from liere.terminal.messages import say, warn
 
 if TYPE_CHECKING:
-    from liere.evaluation.predict import Prediction
+    from liere.toolkit import Prediction
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -34,11 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Predict, print and write."""
-    from liere.evaluation.predict import predict
-    from liere.runs.run import open_run
+    from liere import toolkit
 
-    weights = "best" if args.best else "final"
-    found = predict(open_run(args.run_folder), args.images, size=args.size, weights=weights, top=args.top, say=warn)
+    found = toolkit.predict(args.run_folder, args.images, size=args.size, top=args.top, best=args.best, say=warn)
     for prediction in found:
         shares = zip(prediction.classes, prediction.probabilities, strict=True)
         say(f"{prediction.source}: {', '.join(f'{name} {100 * share:.1f} %' for name, share in shares)}")

@@ -19,7 +19,7 @@ from liere.runs.image_classifier import ImageClassifier
 from liere.runs.model import load_model
 from liere.runs.run import Run
 
-__all__ = ["Prediction", "predict"]
+__all__ = ["Prediction", "Source", "predict"]
 
 WEIGHTS = ("final", "best")
 BATCH = 32

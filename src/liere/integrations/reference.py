@@ -13,7 +13,7 @@ from torch import Tensor
 from liere.encodings import PositionEncoding, TransformerShape, create_encoding
 from liere.encodings.absolute import Absolute
 from liere.encodings.liere import LieRE
-from liere.errors import suggest
+from liere.errors import InputError, InputTypeError, suggest
 from liere.layers import grid_shape
 from liere.presets import image_and_patch
 from liere.vit import VisionTransformer
@@ -81,7 +81,7 @@ def from_reference(
         >>> from_reference({"fc.weight": torch.zeros(3)}, encoding="liere8", image_size=32, patch_size=4)
         Traceback (most recent call last):
             ...
-        ValueError: state_dict does not fit encoding='liere8', image_size=(32, 32), patch_size=(4, 4), in_channels=3:
+        liere.errors.InputError: state_dict does not fit encoding='liere8', image_size=(32, 32), patch_size=(4, 4), in_channels=3:
           missing: cls_token, mlp_head.0.bias, mlp_head.0.weight, mlp_head.1.bias, ...
     """
     _check_encoding(encoding)
@@ -94,7 +94,7 @@ def from_reference(
     probe = create_encoding(encoding, TransformerShape(grid, HEAD_DIM, 1, 1))
     _check(weights, _expected_shapes(dims, depth, probe), context)
     if dims["dim"] % HEAD_DIM:
-        raise ValueError(f"{context}:\n  cls_token is {dims['dim']} wide, but the published heads are {HEAD_DIM} wide")
+        raise InputError(f"{context}:\n  cls_token is {dims['dim']} wide, but the published heads are {HEAD_DIM} wide")
     shape = TransformerShape(grid, dims["dim"], dims["dim"] // HEAD_DIM, depth, num_prefix_tokens=1)
     model = VisionTransformer(
         create_encoding(encoding, shape, **{"share_layers": True} if isinstance(probe, LieRE) else {}),
@@ -120,17 +120,19 @@ def is_reference(state_dict: Mapping[str, Tensor]) -> bool:
 def _check_encoding(encoding: Any) -> None:
     if not isinstance(encoding, str) or not encoding.startswith(ENCODINGS):
         hint = suggest(str(encoding), [*ENCODINGS, "liere8", "liere64"])
-        raise ValueError(f"the published code has no encoding {encoding!r}: {hint}")
+        raise InputError(f"the published code has no encoding {encoding!r}: {hint}")
 
 
 def _without_prefix(state_dict: Mapping[str, Tensor]) -> dict[str, Tensor]:
     if not isinstance(state_dict, Mapping):
-        raise TypeError(f"state_dict must map names to tensors, got {type(state_dict).__name__}: give .state_dict()")
+        raise InputTypeError(
+            f"state_dict must map names to tensors, got {type(state_dict).__name__}: give .state_dict()"
+        )
     if isinstance(state_dict.get("state_dict"), Mapping):
-        raise TypeError("state_dict is a whole checkpoint: pass checkpoint['state_dict']")
+        raise InputTypeError("state_dict is a whole checkpoint: pass checkpoint['state_dict']")
     for name, value in state_dict.items():
         if not isinstance(value, Tensor):
-            raise TypeError(f"state_dict[{name!r}] must be a tensor, got {type(value).__name__}")
+            raise InputTypeError(f"state_dict[{name!r}] must be a tensor, got {type(value).__name__}")
     return {name.removeprefix("model."): tensor for name, tensor in state_dict.items()}
 
 
@@ -195,7 +197,7 @@ def _check(weights: Mapping[str, Tensor], expected: Mapping[str, tuple[int | Non
     }
     lines = [f"  {problem}: {', '.join(keys)}" for problem, keys in problems.items() if keys]
     if lines:
-        raise ValueError("\n".join([f"{context}:", *lines]))
+        raise InputError("\n".join([f"{context}:", *lines]))
 
 
 def _fits(weight: Tensor, shape: tuple[int | None, ...]) -> bool:

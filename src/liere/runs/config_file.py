@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from liere.data.config import find_section
 from liere.config_fields import Section
+from liere.data.config import find_section
 from liere.errors import InputError, suggest
 from liere.files.reading import DamagedError, read_bytes, reason, shorten
 from liere.files.shipped import find_recipe

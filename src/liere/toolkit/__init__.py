@@ -3,6 +3,7 @@
     from liere import toolkit
     run = toolkit.train("recipe.yaml", encoding="liere8", out="runs/a", overrides={"training.seed": 1})
     scores = toolkit.evaluate(run, sizes=[108, 276])
+    toolkit.predict(run, "photo.png")[0].classes
     result = toolkit.compare("recipe.yaml", encodings=["rope_mixed", MyEncoding], seeds=range(3), out="runs/b")
     result.table()
     toolkit.reproduce("main", scale="small").claims
@@ -14,17 +15,19 @@ from __future__ import annotations
 
 from liere.comparison.failures import RunsFailedError
 from liere.comparison.result import ComparisonResult
+from liere.evaluation.predict import Prediction
 from liere.evaluation.scores import Scores
 from liere.reproduce.making import Made
 from liere.runs.run import Run
 from liere.toolkit.comparisons import compare, demo, report
 from liere.toolkit.paper import reproduce
-from liere.toolkit.single_runs import evaluate, resume, train
+from liere.toolkit.single_runs import evaluate, predict, resume, train
 from liere.training.start import SignalStop
 
 __all__ = [
     "ComparisonResult",
     "Made",
+    "Prediction",
     "Run",
     "RunsFailedError",
     "Scores",
@@ -32,6 +35,7 @@ __all__ = [
     "compare",
     "demo",
     "evaluate",
+    "predict",
     "report",
     "reproduce",
     "resume",

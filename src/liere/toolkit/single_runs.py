@@ -1,13 +1,15 @@
-"""One run: train it, resume it, test it."""
+"""One run: train it, resume it, test it, ask it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from liere.errors import InputError
+from liere.evaluation.predict import Prediction, Source
+from liere.evaluation.predict import predict as predict_with
 from liere.evaluation.requested_tests import make_conditions, on_devices
 from liere.evaluation.scores import Scores
 from liere.runs.config_file import parse_config
@@ -18,7 +20,7 @@ from liere.toolkit.calls import Encoding, Place, folder_of, teller, warner
 from liere.training.start import begin_run, check_run, train_run
 from liere_command.processes import is_first_process
 
-__all__ = ["evaluate", "resume", "train"]
+__all__ = ["evaluate", "predict", "resume", "train"]
 
 
 def train(
@@ -173,3 +175,36 @@ def evaluate(
     for text in describe_placements(opened, records) if len(placements) > 1 else ():
         line(text)
     return Scores(tuple(records))
+
+
+def predict(
+    run: Run | Place,
+    images: Source | Iterable[Source],
+    *,
+    size: int | None = None,
+    top: int = 5,
+    best: bool = False,
+    say: Callable[[str], None] | None = None,
+) -> list[Prediction]:
+    """Return the likeliest classes of images, resized and cropped as those that the run was tested on.
+
+    The data set need not be there: a run remembers its classes, image size and normalization.
+
+    Args:
+        run: The run, or its folder.
+        images: Files, folders of files, tensors `[channels, *size]` or batches of these; bytes from 0 to 255 or floats,
+            as the run's data set has them.
+        size: Side of the images; None for that of the training images.
+        top: How many classes to name.
+        best: Whether to take the weights of the best validation instead of the final ones.
+        say: Receives a line for each file that cannot be read, which is skipped; None for `warnings.warn`.
+
+    Returns:
+        One per image, in order: its `source`, and its `classes` with their `probabilities`, the likeliest first.
+
+    Raises:
+        OSError: If there is no such run, or it has no such weights.
+        ValueError: If nothing can be read, or tensors do not fit the run.
+    """
+    opened = run if isinstance(run, Run) else open_run(Path(run))
+    return predict_with(opened, images, size=size, weights="best" if best else "final", top=top, say=say)

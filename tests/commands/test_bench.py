@@ -1,3 +1,5 @@
+"""`liere bench`."""
+
 from __future__ import annotations
 
 import json

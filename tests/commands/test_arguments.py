@@ -1,0 +1,51 @@
+"""Arguments that several commands have."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import pytest
+
+from liere.commands.arguments import option, positive_number, seed_number, size_on_axes, this_command
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "value"),
+    [
+        (positive_number, "7", 7),
+        (seed_number, "0", 0),
+        (size_on_axes, "224", 224),
+        (size_on_axes, "8x224x224", (8, 224, 224)),
+        (size_on_axes, "1024x", (1024,)),
+        (option, "share_heads=true", ("share_heads", True)),
+        (option, "init_scale=0.5", ("init_scale", 0.5)),
+        (option, "pool=mean", ("pool", "mean")),
+    ],
+)
+def test_what_is_written_is_read(read, text, value):
+    assert read(text) == value
+    assert type(read(text)) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "message"),
+    [
+        (positive_number, "0", "'0' is not a number of at least 1"),
+        (positive_number, "-1", "'-1' is not a number of at least 1"),
+        (seed_number, "1.5", "'1.5' is not a seed"),
+        (size_on_axes, "8y8", "'8y8' is not a size: write 224 for a square image"),
+        (option, "=1", "'=1' is not an option: write it as name=value"),
+    ],
+)
+def test_what_is_something_else_is_told(read, text, message):
+    with pytest.raises(argparse.ArgumentTypeError, match=message):
+        read(text)
+
+
+def test_a_report_has_the_command_as_it_can_be_typed_without_where_it_goes(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["liere", "reproduce", "main", "--out", "my runs", "--export", "kept"])
+    assert this_command() == "liere reproduce main --out 'my runs' --export kept"
+    assert this_command(without="--export") == "liere reproduce main --out 'my runs'"
+    monkeypatch.setattr(sys, "argv", ["liere", "reproduce", "main", "--export=kept"])
+    assert this_command(without="--export") == "liere reproduce main"

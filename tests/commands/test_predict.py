@@ -1,0 +1,54 @@
+"""`liere predict`."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+from PIL import Image
+
+pytest.importorskip("tests.training.requirements")
+from liere.cli import main
+from tests.training.tiny import quiet
+
+pytestmark = quiet
+
+
+@pytest.fixture
+def pictures(tmp_path, monkeypatch):
+    """Three images in a folder below the one that commands are called in."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pictures").mkdir()
+    for number in range(3):
+        Image.new("RGB", (40, 36), (80 * number, 20, 20)).save(tmp_path / "pictures" / f"{number}.png")
+    return tmp_path / "pictures"
+
+
+def test_it_prints_and_writes(finished, pictures, tmp_path, capsys):
+    outputs = ["--json", "out/found.json", "--csv", "found.csv", "--top", "3"]
+    assert main(["predict", str(finished.folder), "pictures", *outputs]) == 0
+    printed = capsys.readouterr()
+    lines = printed.out.splitlines()
+    assert [line.partition(": ")[0] for line in lines] == [f"pictures/{number}.png" for number in range(3)]
+    assert all(line.count(" %") == 3 for line in lines)
+    assert printed.err == "wrote out/found.json\nwrote found.csv\n"
+    content = json.loads((tmp_path / "out" / "found.json").read_text())
+    assert [record["file"] for record in content] == [line.partition(": ")[0] for line in lines]
+    rows = list(csv.DictReader((tmp_path / "found.csv").read_text().splitlines()))
+    assert [row["rank"] for row in rows] == ["1", "2", "3"] * 3
+    for row, one in zip(rows, [one for record in content for one in record["classes"]], strict=True):
+        assert row["class"] == one["class"]
+        assert float(row["probability"]) == pytest.approx(one["probability"], abs=1e-5)
+
+
+def test_what_cannot_be_read_is_told(finished, pictures, capsys):
+    (pictures / "bad.png").write_text("nothing")
+    assert main(["predict", str(finished.folder), "pictures", "--best"]) == 0
+    printed = capsys.readouterr()
+    assert len(printed.out.splitlines()) == 3
+    assert printed.err.startswith("warning: cannot read pictures/bad.png")
+    assert main(["predict", str(finished.folder), "gone.png"]) == 2
+    assert "none of the 1 images given can be read" in capsys.readouterr().err
+    assert main(["predict", "nowhere", "pictures"]) == 2
+    assert "no run at nowhere" in capsys.readouterr().err

@@ -1,0 +1,84 @@
+"""`liere reproduce`."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("tests.training.requirements")
+from liere.cli import main
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("mian", "unknown table or figure 'mian': did you mean 'main'?"),
+        ("main --only MNIST", "--only 'MNIST' is not in main at this scale: it has CIFAR-10"),
+        ("main --model.encoding liere8", "--model.encoding is what the experiments vary"),
+        ("spatial --data.flip true", "--data.flip is of none of these data sets (spatial)"),
+        ("main --only CIFAR-10 --own --data nowhere", "no cifar10 in nowhere"),
+        ("fraction --data.fraction 0.5", "--data.fraction is what this experiment varies"),
+        ("resolution --optimizer.learning_rate 1e-3", "--optimizer.learning_rate is what this experiment varies"),
+        ("main --data.root somewhere", "--data.root is of one data set, and here are several: use --data"),
+        ("block --own --hardware.devices 2", "--configs"),
+        ("main --own --data nowhere", "no cifar10 in nowhere"),
+        ("main --own --data nowhere", "(python tools/make_clips.py renders it; see docs/clips.md)"),
+    ],
+)
+def test_it_is_told_in_a_line_before_anything_runs(tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", *arguments.split()]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not list(tmp_path.rglob("config.yaml"))
+
+
+def test_configurations_can_be_written_and_trained(tmp_path, capsys):
+    assert main(["reproduce", "block", "--scale", "paper", "--configs", str(tmp_path)]) == 0
+    assert len(list(tmp_path.glob("*.yaml"))) == 14
+    file = next(tmp_path.glob("cifar-100-liere48-*.yaml"))
+    assert main(["train", "--config", str(file), "--data.root", "nowhere", "--dry-run"]) == 2
+    assert "no cifar100 in nowhere" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "encodings", "message"),
+    [
+        ("significance", "liere8 liere4", "it compares RoPE-Mixed with LieRE₈, and nothing else"),
+        ("compute", "rope_mixed liere8", "it measures against absolute positions: add absolute, or"),
+        ("block", "liere4 sincos", "it is about block sizes, which only rope_mixed and liere have: leave out sinc"),
+    ],
+)
+def test_a_table_that_cannot_be_made_of_them_says_so(tmp_path, capsys, name, encodings, message):
+    # Runs of all of them are kept with the project, so that nothing but this is in the way.
+    for more in ([], ["--dry-run"], ["--configs", str(tmp_path / "configs")]):
+        assert main(["reproduce", name, "--out", str(tmp_path), "--encodings", *encodings.split(), *more]) == 2
+        assert f"{name} cannot be made with --encodings {encodings}: {message}" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("more", ["--dry-run", "--configs configs", ""])
+@pytest.mark.parametrize(
+    ("encodings", "message"),
+    [
+        ("liere8 rope_mixde", "unknown encoding 'rope_mixde': did you mean 'rope_mixed'?"),
+        ("absolute:init_sdt=2", "encoding 'absolute' has no option 'init_sdt': did you mean 'init_std'?"),
+    ],
+)
+def test_misspellings_are_told_without_data(tmp_path, monkeypatch, capsys, encodings, message, more):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "main", "--encodings", *encodings.split(), *more.split()]) == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_encoding_without_what_is_varied_is_told(tmp_path, capsys):
+    assert main(["reproduce", "init", "--encodings", "sincos", "--dry-run", "--out", str(tmp_path)]) == 2
+    assert "encoding 'sincos' has no option 'init_scale'" in capsys.readouterr().err
+
+
+def test_seeds_and_encodings_can_be_others(tmp_path, capsys):
+    arguments = ["main", "--scale", "paper", "--only", "CIFAR-100", "--configs", str(tmp_path)]
+    assert main(["reproduce", *arguments, "--seeds", "3", "5", "--encodings", "sincos", "absolute:init_std=2"]) == 0
+    names = {file.name.rsplit("-", 1)[0] for file in tmp_path.glob("*.yaml")}
+    assert names == {f"cifar-100-{name}-seed{seed}" for name in ("sincos", "absolute-init_std-2") for seed in (3, 5)}

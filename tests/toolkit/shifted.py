@@ -1,0 +1,28 @@
+"""An encoding of one's own, in a module of one's own, and training that takes a moment."""
+
+from __future__ import annotations
+
+import torch
+
+import liere
+
+__all__ = ["SHORT", "Shifted"]
+
+SHORT = {"training.examples": 16, "training.validate_every": 2, "training.validation_examples": 4}
+
+
+class Shifted(liere.PositionEncoding):
+    """An encoding of one's own, in a file of one's own."""
+
+    name = "shifted"
+
+    def __init__(self, amount: float) -> None:
+        super().__init__()
+        self.amount = torch.nn.Parameter(torch.full((), float(amount)))
+
+    @classmethod
+    def build(cls, shape, *, amount=1.0):
+        return cls(amount)
+
+    def embed(self, tokens, positions, grid):
+        return tokens + self.amount

@@ -1,0 +1,27 @@
+"""How calls are shown in reports, and what is said while they work."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("tests.training.requirements")
+from liere.toolkit.calls import call_text, folder_of, teller, warner
+from tests.training.tiny import make_run
+
+
+def test_a_call_is_shown_as_it_could_be_typed():
+    text = call_text("compare", "recipe.yaml", seeds=[0, 1], sizes=None, out="runs/b")
+    assert text == "liere.toolkit.compare('recipe.yaml', seeds=[0, 1], out='runs/b')"
+
+
+def test_a_run_and_its_folder_mean_the_same(tmp_path):
+    run = make_run(tmp_path / "run")
+    assert folder_of(run) == folder_of(str(run.folder)) == folder_of(run.folder) == tmp_path / "run"
+
+
+def test_warnings_are_shown_in_any_case_and_progress_where_it_is_wanted(capsys):
+    for progress, out, err in ((True, "a line\n", "step 1\nwarning: low\n"), (False, "", "warning: low\n")):
+        teller(progress)("a line")
+        warner(progress)("step 1")
+        warner(progress)("warning: low")
+        assert capsys.readouterr() == (out, err)
