@@ -78,10 +78,11 @@ def from_reference(
         ValueError: If the weights do not fit; the message lists the missing, unexpected and misshapen keys.
 
     Example:
-        >>> from_reference({"fc.weight": torch.zeros(3)}, encoding="liere8", image_size=32, patch_size=4)
+        >>> weights = {"fc.weight": torch.zeros(3)}
+        >>> from_reference(weights, encoding="liere8", image_size=32, patch_size=4)  # doctest: +ELLIPSIS
         Traceback (most recent call last):
             ...
-        liere.errors.InputError: state_dict does not fit encoding='liere8', image_size=(32, 32), patch_size=(4, 4), in_channels=3:
+        liere.errors.InputError: state_dict does not fit encoding='liere8', image_size=(32, 32), ...
           missing: cls_token, mlp_head.0.bias, mlp_head.0.weight, mlp_head.1.bias, ...
     """
     _check_encoding(encoding)
