@@ -16,7 +16,7 @@ MEDIAN_MODULE = 120
 def function_lengths(tree: ast.AST) -> list[tuple[str, int]]:
     """Return the lines of each function, from `def` to its end, without its docstring.
 
-    Docstrings are read apart from the code: `create_model` describes each of its options, and may take the lines for it.
+    Docstrings are read apart from the code: `create_model` describes each of its options, and may take lines for it.
     """
     return [
         (node.name, node.end_lineno - node.lineno + 1 - docstring_lines(node))
