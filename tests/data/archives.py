@@ -10,8 +10,11 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import pytest
 import torch
+
+pytest.importorskip("numpy")
+import numpy as np
 
 __all__ = ["assert_same_examples", "make_cifar_images", "python2_pickle", "write_cifar", "write_cifar_pngs"]
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import numpy as np
+import pytest
 import torch
-from PIL import Image
 from torch import Tensor
+
+pytest.importorskip("tests.training.requirements")
+import numpy as np
+from PIL import Image
 
 from liere.optional.torchvision_ops import import_with_torchvision
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytest.importorskip("numpy")
 import numpy as np
 
 __all__ = ["PLAIN", "members", "noise", "save", "three_splits"]

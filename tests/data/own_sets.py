@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch.utils.data import Dataset
 
+pytest.importorskip("pydantic")
+pytest.importorskip("yaml")
 from liere.runs.config_file import parse_config
 
 __all__ = ["Counted", "Patches", "section"]

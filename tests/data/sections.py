@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+pytest.importorskip("pydantic")
+pytest.importorskip("yaml")
 from liere.data.section import DataSection
 from liere.runs.config_file import parse_config
 

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pytest
 import torch
+
+pytest.importorskip("numpy")
+import numpy as np
 
 from liere.data.global_seeds import global_seeds
 

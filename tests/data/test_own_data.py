@@ -7,11 +7,11 @@ import re
 import shlex
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
 pytest.importorskip("tests.training.requirements")
+import numpy as np
 import yaml
 from PIL import Image
 

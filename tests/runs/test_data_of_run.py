@@ -4,11 +4,12 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
 pytest.importorskip("tests.training.requirements")
+import numpy as np
+
 from liere.cli import main
 from liere.evaluation.evaluate import evaluate
 from liere.files.reading import DamagedError

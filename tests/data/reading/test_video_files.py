@@ -5,16 +5,16 @@ import pickle
 import shutil
 import sys
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
 
 pytest.importorskip("tests.training.requirements")
 pytest.importorskip("av")
 import av
+import numpy as np
+from PIL import Image
 
 from liere.data.batches import ExampleOrder, TrainingBatches
 from liere.data.loader import make_loader
