@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from liere import create_model, grid_positions
 from liere.flops import PAPER, PAPER_INPUT, PaperFigure, count_flops
-from liere.generators import write_positions
+from liere.generators import skew_at_positions
 from liere.presets import SIZES, ViTSize
 
 SMALL = ViTSize(dim=96, depth=3, heads=4, mlp_dim=80)
@@ -96,7 +96,7 @@ def test_expected_norm_is_near_the_measured_one():
     torch.manual_seed(0)
     for size in (5, 8, 64):
         rope = LieRE(2, size, num_heads=500, block_size=size)
-        X = write_positions(torch.ones(1, 2), rope.skew_generators().detach())
+        X = skew_at_positions(torch.ones(1, 2), rope.skew_generators().detach())
         measured = (torch.linalg.matrix_norm(X).square() / 2).mean().sqrt().item()
         assert _expected_norms(rope, torch.ones(1, 2)).item() == pytest.approx(measured, rel=0.03)
 

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from liere.generators import commutator_norm, rotation_planes, skew_from_upper, write_positions
+from liere.generators import commutator_norm, rotation_planes, skew_at_positions, skew_from_upper
 from tests.numerics import assert_close, norms, random_skew, seeds, tolerance
 
 
@@ -29,7 +29,7 @@ def test_write_positions_is_the_sum_over_axes(ndim, seed, batch):
     positions = torch.randn(*batch, 5, ndim, generator=generator, dtype=torch.float64)
     A = torch.randn(ndim, 3, 2, 4, 4, generator=generator, dtype=torch.float64)
     expected = torch.einsum("...td,dhnij->...htnij", positions, A)
-    assert_close(write_positions(positions, A), expected, atol=1e-13)
+    assert_close(skew_at_positions(positions, A), expected, atol=1e-13)
 
 
 @given(size=st.integers(2, 13), norm=norms, seed=seeds)

@@ -12,7 +12,7 @@ from torch import Tensor
 from liere.encodings import RotaryEncoding, TransformerShape, create_encoding
 from liere.encodings.liere import LieRE
 from liere.errors import check_least
-from liere.generators import write_positions
+from liere.generators import skew_at_positions
 from liere.layers import grid_shape
 from liere.positions import grid_positions
 from liere.presets import ViTSize
@@ -160,7 +160,7 @@ def _exp_products(rope: RotaryEncoding, grid: tuple[int, ...], exp_norm: float |
 def _expected_norms(rope: RotaryEncoding, positions: Tensor) -> Tensor:
     """Return the norm that `exp_skew` scales by at each position: for LieRE the root mean square over draws."""
     if not isinstance(rope, LieRE):
-        X = write_positions(positions, rope.skew_generators(0).detach().float())
+        X = skew_at_positions(positions, rope.skew_generators(0).detach().float())
         return skew_norm(X).amax(dim=(0, 2))
     b = rope.block_size
     mean, variance = rope.init_scale / 2, rope.init_scale**2 / 12

@@ -12,7 +12,26 @@ from torch import Tensor
 from liere.errors import InputError
 from liere.shapes import Float, Real
 
-__all__ = ["RotationPlanes", "commutator_norm", "rotation_planes", "skew_from_upper", "write_positions"]
+__all__ = [
+    "RotationPlanes",
+    "commutator_norm",
+    "init_upper_",
+    "rotation_planes",
+    "skew_at_positions",
+    "skew_from_upper",
+]
+
+
+def init_upper_(upper: Float[Tensor, "*batch entries"], scale: float) -> Float[Tensor, "*batch entries"]:
+    """Draw the entries of new generators, uniform in [0, scale), in place.
+
+    Example:
+        >>> upper = init_upper_(torch.empty(2, 28), 3.0)
+        >>> bool((upper >= 0).all() and (upper < 3).all())
+        True
+    """
+    with torch.no_grad():
+        return upper.uniform_(0, 1).mul_(scale)
 
 
 def skew_from_upper(upper: Float[Tensor, "*batch entries"], size: int) -> Float[Tensor, "*batch size size"]:
@@ -35,7 +54,7 @@ def skew_from_upper(upper: Float[Tensor, "*batch entries"], size: int) -> Float[
     return triangle - triangle.mT
 
 
-def write_positions(
+def skew_at_positions(
     positions: Real[Tensor, "*batch tokens ndim"], generators: Float[Tensor, "ndim heads blocks b b"]
 ) -> Float[Tensor, "*batch heads tokens blocks b b"]:
     """Write positions in the basis of the generators: `X = sum_d p_d A_d`.

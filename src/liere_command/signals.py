@@ -28,7 +28,7 @@ def leave_on_signals() -> None:
     """Have the first process of a run end at the first signal; the others keep signals for later.
 
     Those are ended by the first process where it ends, and otherwise stop together with it: see
-    `liere.training.stopping`. A signal that the program was started to ignore is still ignored.
+    `liere.training.stop_requests`. A signal that the program was started to ignore is still ignored.
     """
     if is_first_process():
         for number in SIGNALS:

@@ -74,7 +74,7 @@ def test_contestants_of_rotations_compute_the_same():
     case = rotations.Case("", 5, head_dim=12, heads=2, grid=(3, 2), init_scale=1.0)
     positions, generators = case.positions(), case.generators()
     layer = next(rotations.position_rotations(positions, generators))
-    X = rotations.write_positions(positions, generators[0])
+    X = rotations.skew_at_positions(positions, generators[0])
     assert layer.shape == X.shape
     torch.testing.assert_close(layer, torch.matrix_exp(X))
 

@@ -13,7 +13,7 @@ pytest.importorskip("tests.training.requirements")
 from liere.cli import main
 from liere.runs.run import open_run
 from liere.training import fit
-from liere.training.stopping import StoppedError
+from liere.training.stop_requests import StoppedError
 from tests.commands.folders import everything
 from tests.training.tiny import STEPS, make_run, quiet
 

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from liere.config_fields import Few
 from liere.data import ArrayData, DataFacts
-from liere.data.config import SECTIONS, data_fields, find_section, union_of
+from liere.data.registry import SECTIONS, data_fields, find_section, union_of
 from liere.data.section import DataSection
 from liere.runs.config import config_fields
 from liere.runs.config_file import parse_config

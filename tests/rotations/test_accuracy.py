@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from liere import exp_skew, grid_positions
-from liere.generators import write_positions
+from liere.generators import skew_at_positions
 from liere.rotations import position_rotations
 from tests.numerics import exp_by_eigenvectors, random_skew
 
@@ -58,7 +58,7 @@ def test_layers_no_worse_than_torchs(size, scale):
     positions, generator = grid_positions((14, 14)), torch.Generator().manual_seed(size)
     A = scale * torch.rand(1, 2, 1, 1, size, size, generator=generator).triu(1)
     (R,) = position_rotations(positions, A - A.mT)
-    X = write_positions(positions, (A - A.mT)[0])
+    X = skew_at_positions(positions, (A - A.mT)[0])
     exact = exp_by_eigenvectors(X)
     mine, theirs = ((found.double() - exact).abs().max().item() for found in (R, torch.matrix_exp(X)))
     assert mine <= max(1.5 * theirs, TWO_EPS)
@@ -80,7 +80,7 @@ OFFSETS = [(3, 1), (11, 11), (22, 17)]
 def test_placed_layers_no_worse_than_torchs(size, scale, offset):
     positions, A = placed_layer(offset, size, scale)
     (R,) = position_rotations(positions, A)
-    X = write_positions(positions, A[0])
+    X = skew_at_positions(positions, A[0])
     exact = exp_by_eigenvectors(X)
     mine, theirs = ((found.double() - exact).abs().max().item() for found in (R, torch.matrix_exp(X)))
     assert mine <= max(1.5 * theirs, TWO_EPS)
@@ -95,7 +95,7 @@ def test_gradients_of_placed_layers_no_worse_than_torchs(size, scale, offset):
     G = G / torch.linalg.matrix_norm(G)[..., None, None]
 
     def plainly(A):
-        return torch.matrix_exp(write_positions(positions.to(A.dtype), A[0]))
+        return torch.matrix_exp(skew_at_positions(positions.to(A.dtype), A[0]))
 
     exact = skew_gradient(plainly, A.double(), G.double())
     mine = (skew_gradient(lambda A: next(position_rotations(positions, A)), A, G) - exact).abs().max().item()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from liere import apply_rotations, exp_skew, grid_positions
-from liere.generators import write_positions
+from liere.generators import skew_at_positions
 from liere.rotations import operators, position_kernels, position_rotations, precision, squarings, workspace
 from liere.rotations.flop_formulas import _position_products
 from liere.rotations.plain import exp_plainly
@@ -74,9 +74,9 @@ def test_rotations_of_positions_agree_with_plain_operations(
     assert len(R) == 2
 
     def plainly(A):
-        return exp_plainly(write_positions(positions.double(), A[1]))
+        return exp_plainly(skew_at_positions(positions.double(), A[1]))
 
-    norm = torch.linalg.matrix_norm(write_positions(positions.double(), A[1].double()), ord=2).max().item()
+    norm = torch.linalg.matrix_norm(skew_at_positions(positions.double(), A[1].double()), ord=2).max().item()
     assert_close(R[1], plainly(A.double()), tolerance(dtype, norm))
     plain = gradient(plainly, A.double(), G.double())
     assert_close((dA - dA.mT)[1], (plain - plain.mT)[1], tolerance(dtype, norm) * len(positions) * size**0.5)
@@ -88,7 +88,7 @@ def test_positions_of_each_member_of_a_batch():
     A = random_skew(0, 6, 4.0, 1, 2, 3, 2)
     (R,) = position_rotations(positions, A)
     assert R.shape == (3, 2, 3, 5, 2, 6, 6)
-    assert_close(R, exp_plainly(write_positions(positions, A[0])), 1e-13)
+    assert_close(R, exp_plainly(skew_at_positions(positions, A[0])), 1e-13)
 
 
 def test_gradients_reach_positions():

@@ -9,7 +9,7 @@ pytest.importorskip("pydantic")
 pytest.importorskip("yaml")
 import yaml
 
-from liere.data.config import SECTIONS
+from liere.data.registry import SECTIONS
 from liere.runs.config import RunConfig, config_fields
 from liere.runs.config_file import load_yaml, parse_config, read_config
 

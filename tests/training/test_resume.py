@@ -25,7 +25,7 @@ from liere.training.fit import train
 from liere.training.optimizer import learning_rate_factor
 from liere.training.progress import Progress
 from liere.training.saving import Saver
-from liere.training.stopping import StoppedError, StopRequest, shield_new_processes, stop_on_signals
+from liere.training.stop_requests import StoppedError, StopRequest, shield_new_processes, stop_on_signals
 from liere.training.training_log import Journal
 from tests.training.tiny import CONFIG, STEPS, differences, make_run, quiet, resume, stop_after, write_config
 
@@ -272,7 +272,7 @@ class TestSignals:
         seen = []
         monkeypatch.setattr(Classifier, "on_train_start", lambda self: seen.append(signal.getsignal(signal.SIGTERM)))
         stop_after(run, 1)
-        assert [handler.__module__ for handler in seen] == ["liere.training.stopping"]
+        assert [handler.__module__ for handler in seen] == ["liere.training.stop_requests"]
 
     def test_new_processes_begin_with_signals_kept(self):
         masks = []

@@ -10,7 +10,7 @@ pytest.importorskip("tests.training.requirements")
 
 from liere.training import fit
 from liere.training.start import SignalStop, train_run
-from liere.training.stopping import StoppedError
+from liere.training.stop_requests import StoppedError
 from tests.training.tiny import make_run, quiet
 
 pytestmark = quiet

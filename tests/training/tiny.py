@@ -15,7 +15,7 @@ import yaml
 from liere.runs.config_file import parse_config
 from liere.runs.run import Run, create_run, open_run
 from liere.training.fit import train
-from liere.training.stopping import StoppedError, StopRequest
+from liere.training.stop_requests import StoppedError, StopRequest
 
 __all__ = ["CONFIG", "STEPS", "differences", "make_run", "quiet", "resume", "stop_after", "write_config"]
 

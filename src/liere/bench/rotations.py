@@ -16,7 +16,7 @@ from torch import Tensor
 from liere.bench.race import Race, race, spread
 from liere.bench.record import Answer, Settings
 from liere.encodings.liere import LieRE
-from liere.generators import write_positions
+from liere.generators import skew_at_positions
 from liere.positions import grid_positions
 from liere.rotations import exp_products, exp_skew, position_rotations
 
@@ -103,7 +103,7 @@ def _measure_case(case: Case, settings: Settings) -> dict[str, Any]:
     torch.manual_seed(0)
     positions, generators = case.positions(), case.generators()
     rotations = next(position_rotations(positions, generators))
-    X = write_positions(positions, generators[0]).reshape(-1, case.block_size, case.block_size)
+    X = skew_at_positions(positions, generators[0]).reshape(-1, case.block_size, case.block_size)
     norms = (torch.linalg.matrix_norm(X) / math.sqrt(2)).tolist()
     products = statistics.fmean(exp_products(norm, case.block_size, case.dtype) for norm in norms)
     rounds = settings.choose_rounds(full=case.rounds, quick=case.rounds)

@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> None:
     """Draw the sheet."""
     if "fields_missing" in args:
         raise ImportError(args.fields_missing)
-    from liere.data.config import SECTIONS, find_section
+    from liere.data.registry import SECTIONS, find_section
     from liere.files.writing import prepare_folder
     from liere.report.contact_sheet import draw_contact_sheet
     from liere.runs.config_file import parse_config

@@ -90,7 +90,7 @@ def _train_and_evaluate(planned: PlannedRun, encoding: SentEncoding | None, data
         os.environ["CUDA_VISIBLE_DEVICES"] = devices[slot.number % len(devices)]
     from liere.evaluation.evaluate import evaluate
     from liere.training.fit import train
-    from liere.training.stopping import StoppedError, StopRequest
+    from liere.training.stop_requests import StoppedError, StopRequest
 
     def say(line: str) -> None:
         sys.stdout.write(line + "\n")

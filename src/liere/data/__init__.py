@@ -1,6 +1,6 @@
 """Data sets, one per file: its section of a configuration, its facts and its loader, side by side.
 
-What is exported here needs torch alone; `liere.data.config` opens any data set by name.
+What is exported here needs torch alone; `liere.data.registry` opens any data set by name.
 """
 
 from __future__ import annotations

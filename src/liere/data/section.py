@@ -1,6 +1,6 @@
 """What all data sets have in common: the fields of their section of a configuration, and what a run asks of them.
 
-A data set is one file beside this one, with a class of its own; `liere.data.config` lists them all.
+A data set is one file beside this one, with a class of its own; `liere.data.registry` lists them all.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from liere.encodings.contract import PositionEncoding, TransformerShape
 from liere.encodings.rotary import RotaryEncoding
 from liere.errors import InputError, whole_number
-from liere.generators import skew_from_upper
+from liere.generators import init_upper_, skew_from_upper
 from liere.shapes import Float
 
 __all__ = ["LieRE"]
@@ -108,9 +108,8 @@ class LieRE(RotaryEncoding):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the generators anew, uniform in [0, init_scale)."""
-        with torch.no_grad():
-            self.generators.uniform_(0, 1).mul_(self.init_scale)
+        """Draw new generators, uniform in [0, init_scale)."""
+        init_upper_(self.generators, self.init_scale)
 
     @classmethod
     def match(cls, name: str) -> dict[str, Any] | None:

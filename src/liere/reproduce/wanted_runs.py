@@ -11,7 +11,7 @@ import torch
 import yaml
 
 from liere.comparison.planned_run import PlannedRun
-from liere.data.config import find_section
+from liere.data.registry import find_section
 from liere.encodings import TransformerShape, create_encoding
 from liere.errors import InputError
 from liere.files.shipped import experiments_folder

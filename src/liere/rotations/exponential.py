@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from liere.errors import InputError, InputTypeError
-from liere.generators import write_positions
+from liere.generators import skew_at_positions
 from liere.rotations.operators import exp_skew_operator, positions_operator
 from liere.rotations.plain import exp_plainly
 from liere.rotations.polynomial import POLYNOMIALS, PRODUCTS
@@ -70,7 +70,7 @@ def position_rotations(
 ) -> Iterator[Float[Tensor, "*batch heads tokens blocks b b"]]:
     """Yield the rotations `exp(sum_d p_d A_d)` of each layer, in the type of the generators (fp32 or fp64).
 
-    The same as `exp_skew(write_positions(positions, A))`, without keeping the sums, and with as little work as the
+    The same as `exp_skew(skew_at_positions(positions, A))`, without keeping the sums, and with as little work as the
     positions allow. A device other than the CPU is waited for once, for all the layers that are given.
 
     A position that is a multiple of another may get its rotation as a product, which adds up rounding: in fp64, entries
@@ -89,7 +89,7 @@ def position_rotations(
 def _rotations_by_layer(positions: Tensor, generators: Tensor) -> Iterator[Tensor]:
     if generators.shape[-1] in CLOSED_FORMS or positions.requires_grad or not kernels_may_run(positions, generators):
         for layer in generators:
-            yield exp_skew(write_positions(positions, layer))
+            yield exp_skew(skew_at_positions(positions, layer))
         return
     flat = positions.reshape(-1, positions.shape[-1])
     matrices = generators.flatten(2, 3)

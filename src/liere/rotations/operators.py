@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from liere.generators import write_positions
+from liere.generators import skew_at_positions
 from liere.rotations import apply_kernels, exp_kernels, position_kernels
 from liere.rotations.plain import exp_plainly, rotate_plainly
 from liere.rotations.rays import Rays, find_rays
@@ -95,7 +95,7 @@ def _positions_setup(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor | None], out
 def _positions_gradient(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:
     positions, generators, rotations = ctx.saved_tensors
     if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-        X = write_positions(positions, generators[:, None])[0]
+        X = skew_at_positions(positions, generators[:, None])[0]
         (gradient,) = torch.autograd.grad(exp_plainly(X), generators, grad, create_graph=True)
         return None, gradient, None
     return None, _positions_backward(grad, positions, generators, rotations, ctx.norms), None

@@ -88,7 +88,7 @@ def positions_backward(
         gradients = Members(work, G, roots)
         for chunk in cut_chunks(own, work.capacity):
             w, here = work.begin(chunk), positions[chunk.members]
-            _write_positions(work, here, generators, w.A)
+            _write_skew(work, here, generators, w.A)
             _sum_positions(work, here, pull_back_chunk(work, w, p, chunk, gradients), out)
     return out
 
@@ -133,7 +133,7 @@ def _fill(work: Workspace, out: Tensor, generators: Tensor, plan: Plan) -> None:
     target = Members(work, out, roots)
     for chunk in cut_chunks(own, work.capacity):
         w = work.begin(chunk)
-        _write_positions(work, positions[chunk.members], generators, w.A)
+        _write_skew(work, positions[chunk.members], generators, w.A)
         store_exponentials(work, w, p, chunk, target)
     for derived, left, right in _waves(plan.rays, work):
         product = out[left].flatten(0, 1) @ out[right].flatten(0, 1)
@@ -151,7 +151,7 @@ def _waves(rays: Rays | None, work: Workspace) -> Iterator[tuple[Tensor, Tensor,
         yield from zip(*(part.split(work.capacity) for part in (wave.target, wave.left, wave.right)), strict=True)
 
 
-def _write_positions(work: Workspace, positions: Tensor, generators: Tensor, out: Tensor) -> None:
+def _write_skew(work: Workspace, positions: Tensor, generators: Tensor, out: Tensor) -> None:
     """Write `sum_d p_d A_d` of positions `[members, ndim]` into a buffer."""
     if work.layout is Columns:
         target = out.unflatten(2, (len(positions), work.each))

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 
 from liere.config_fields import Section
-from liere.data.config import DataConfig, data_fields
+from liere.data.registry import DataConfig, data_fields
 from liere.data.spatial import SpatialData
 from liere.errors import InputError
 from liere.layers import grid_shape

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from liere.config_fields import Section
-from liere.data.config import find_section
+from liere.data.registry import find_section
 from liere.errors import InputError, suggest
 from liere.files.reading import DamagedError, read_bytes, reason, shorten
 from liere.files.shipped import find_recipe

@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from liere.data.config import DataConfig
 from liere.data.facts import DataFacts
+from liere.data.registry import DataConfig
 from liere.errors import InputError
 from liere.files.reading import DamagedError, shorten
 from liere.files.writing import prepare_folder, write_atomically

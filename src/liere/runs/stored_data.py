@@ -7,8 +7,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from liere.data.config import DataConfig
 from liere.data.facts import DataFacts
+from liere.data.registry import DataConfig
 from liere.errors import InputError
 from liere.files.reading import DamagedError, read_json
 from liere.files.writing import write_atomically

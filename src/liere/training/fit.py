@@ -27,7 +27,7 @@ from liere.training.loggers import make_logger, open_logger
 from liere.training.optimizer import kept_shapes, make_optimizer
 from liere.training.progress import Progress
 from liere.training.saving import Saver
-from liere.training.stopping import StoppedError, StopRequest, shield_new_processes, stop_on_signals
+from liere.training.stop_requests import StoppedError, StopRequest, shield_new_processes, stop_on_signals
 from liere.training.training_log import Journal, quiet_events
 from liere.vit import VisionTransformer
 from liere_command.processes import end_with_first_process, is_first_process

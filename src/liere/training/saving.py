@@ -12,7 +12,7 @@ from liere.runs.checkpoints import Checkpoint, save_checkpoint
 from liere.runs.run import Run
 from liere.runs.run_weights import save_weights
 from liere.training.classifier import Classifier
-from liere.training.stopping import StoppedError, StopRequest
+from liere.training.stop_requests import StoppedError, StopRequest
 from liere.training.training_log import Journal
 
 pl = import_lightning()

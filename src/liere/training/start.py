@@ -108,7 +108,7 @@ def train_run(
         ValueError: If another process is training it.
     """
     from liere.training.fit import train
-    from liere.training.stopping import StoppedError, StopRequest
+    from liere.training.stop_requests import StoppedError, StopRequest
 
     say_on_leaving(lambda: _how_to_resume(run))
     request = StopRequest(further_steps=steps)
