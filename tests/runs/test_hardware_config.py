@@ -1,0 +1,42 @@
+"""What a run's hardware must be, and whether this machine has it."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("tests.training.requirements")
+
+import torch
+
+from liere.runs.hardware_config import HardwareConfig
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+    """Pretend that there are so many."""
+
+    def pretend(number: int) -> None:
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: number)
+        monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+
+    return pretend
+
+
+def test_a_gpu_that_is_not_there_is_told(gpus):
+    gpus(0)
+    HardwareConfig(accelerator="auto", devices=4).check()  # processes on the CPU
+    with pytest.raises(ValueError, match="hardware.accelerator is gpu, but torch finds none here: use cpu or auto"):
+        HardwareConfig(accelerator="gpu").check()
+
+
+def test_more_gpus_than_there_are_are_told(gpus):
+    gpus(2)
+    HardwareConfig(accelerator="gpu", devices=2).check()
+    HardwareConfig(accelerator="cpu", devices=8).check()
+    with pytest.raises(ValueError, match="hardware.devices is 3, but torch finds 2 here: use at most as many"):
+        HardwareConfig(accelerator="auto", devices=3).check()
+
+
+@pytest.mark.parametrize("precision", [32, "32"])
+def test_precision_may_be_written_as_a_number(precision):
+    assert HardwareConfig(precision=precision).precision == "32"
