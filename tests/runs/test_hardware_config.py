@@ -25,7 +25,7 @@ def gpus(monkeypatch):
 def test_a_gpu_that_is_not_there_is_told(gpus):
     gpus(0)
     HardwareConfig(accelerator="auto", devices=4).check()  # processes on the CPU
-    with pytest.raises(ValueError, match="hardware.accelerator is gpu, but torch finds none here: use cpu or auto"):
+    with pytest.raises(ValueError, match=r"hardware.accelerator is gpu, but torch finds none here: use cpu or auto"):
         HardwareConfig(accelerator="gpu").check()
 
 
@@ -33,7 +33,7 @@ def test_more_gpus_than_there_are_are_told(gpus):
     gpus(2)
     HardwareConfig(accelerator="gpu", devices=2).check()
     HardwareConfig(accelerator="cpu", devices=8).check()
-    with pytest.raises(ValueError, match="hardware.devices is 3, but torch finds 2 here: use at most as many"):
+    with pytest.raises(ValueError, match=r"hardware.devices is 3, but torch finds 2 here: use at most as many"):
         HardwareConfig(accelerator="auto", devices=3).check()
 
 
