@@ -84,7 +84,7 @@ def comparison() -> list[str]:
 
 
 def test_the_page_compares_both_starts_of_absolute_positions_and_says_what_came_out():
-    kept = json.loads((PAGE.parent / "results" / "own_data.json").read_text())
+    kept = json.loads((PAGE.parents[1] / "results" / "own_data.json").read_text())
     assert kept["command"] == "liere " + " ".join(comparison())
     found = {row["encoding"]: row["evaluations"][0]["accuracy"]["value"] for row in kept["encodings"]}
     assert list(found) == ["absolute:init_std=1", "absolute", "rope_mixed", "liere8"]

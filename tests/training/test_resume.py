@@ -403,7 +403,7 @@ class TestTraining:
         after = load_file(uninterrupted.final_weights)
         assert after.keys() == before.keys()
         unchanged = [name for name, tensor in before.items() if torch.equal(tensor, after[name])]
-        assert unchanged == []
+        assert unchanged == ["_extra_state"]  # the training grid
         generators = after["encoding.generators"] - before["encoding.generators"]
         assert len(generators) == 2
         assert bool((generators.flatten(1).abs().amax(1) > 0).all())
@@ -463,6 +463,7 @@ class TestTraining:
         resume(run)
         assert dtypes == {torch.bfloat16}
         after, before = load_file(run.final_weights), build_model(run.config).state_dict()
+        del after["_extra_state"]  # the training grid
         assert {tensor.dtype for tensor in after.values()} == {torch.float32}
         assert all(
             bool(tensor.isfinite().all()) and not torch.equal(tensor, before[name]) for name, tensor in after.items()

@@ -19,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     preview = actions.add_parser("preview", help="write a contact sheet with labels")
+    preview.set_defaults(parser=preview)  # whose options an unknown one may be a misspelling of
     preview.add_argument("name", metavar="NAME", help="data set, like spatial or cifar10; see docs/data.md")
     preview.add_argument("--split", default="train", help="train, val or test (default: train)")
     preview.add_argument("--count", type=positive_number, default=24, metavar="N", help="examples (default: 24)")

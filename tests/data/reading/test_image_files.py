@@ -195,7 +195,7 @@ def test_a_run_trains_and_is_tested(imagenet_copy, tmp_path, capsys):
         tmp_path / "run",
         data={
             "name": "imagenet",
-            "imagenet_copy": str(imagenet_copy),
+            "root": str(imagenet_copy),
             "size": 32,
             "flip": True,
             "rand_augment": [2, 9],

@@ -70,5 +70,5 @@ def test_the_same_share_in_every_seed_is_told_with_the_claim(results):
 
 def test_without_absolute_positions_there_is_nothing_to_measure_against(tmp_path):
     results = fake_results("main", tmp_path, lambda *_: 0.5, only=["CIFAR-10"], seeds=[0], encodings=["liere8"])
-    with pytest.raises(RuntimeError, match="no finished run of absolute positions"):
+    with pytest.raises(ValueError, match="no finished run of absolute positions"):
         build_compute(results)

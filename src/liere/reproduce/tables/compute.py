@@ -25,7 +25,7 @@ def build_compute(results: Results) -> Outcome:
     """Table and figure of learning curves, on the first data set; one table for each start of absolute positions.
 
     Raises:
-        RuntimeError: If absolute positions were not run, or their runs failed.
+        ValueError: If absolute positions were not run, or their runs failed.
     """
     data = results.data[0]
     encodings = [name for name in results.experiment.encodings if Key(data, "", name) in results.runs]
