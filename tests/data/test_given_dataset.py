@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 import random
 
 import pytest
@@ -111,3 +112,9 @@ def test_pictures_of_any_mode_are_gray_or_in_color(mode, channels):
     assert (image.dtype, tuple(image.shape), label) == (torch.uint8, (channels, 4, 6), 1)
     if mode in ("RGB", "RGBA"):
         assert image[:, 0, 0].tolist() == [10, 20, 30]
+
+
+def test_it_is_named_where_it_cannot_be_sent_to_another_process(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(TypeError, match=r"the data set train cannot be sent .* pip install cloudpickle"):
+        pickle.dumps(GivenDataset(Patches(4, change=lambda image: image), "train"))
