@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 
-pytest.importorskip("scipy")
+pytest.importorskip("tests.training.requirements")
+
+import numpy as np
 
 from liere.evaluation import resampling
 from liere.evaluation.drops import drop_difference, relative_drop

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+pytest.importorskip("tests.training.requirements")
+
+import numpy as np
 
 from liere.evaluation.paired_tests import paired_difference
 from liere.evaluation.pairs import compare_pairs, pairs_note

@@ -4,9 +4,11 @@ import shutil
 
 import pytest
 import torch
-from PIL import Image
 
 pytest.importorskip("tests.training.requirements")
+
+from PIL import Image
+
 from liere.data.reading.crops import crop_middle, to_tensor
 from liere.data.reading.image_files import read_image
 from liere.evaluation.new_examples import ExampleReader

@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import itertools
 
-import numpy as np
 import pytest
+
+pytest.importorskip("tests.training.requirements")
+
+import numpy as np
 from scipy import stats
 
 from liere.evaluation.seeds import compare_seeds, seed_interval, seed_spread

@@ -4,9 +4,11 @@ import json
 import random
 
 import pytest
-from scipy import stats
 
 pytest.importorskip("tests.training.requirements")
+
+from scipy import stats
+
 from liere.evaluation.intervals import accuracy_interval
 from liere.evaluation.predictions import Predictions
 from liere.evaluation.seeds import seed_spread

@@ -6,6 +6,9 @@ import shutil
 
 import pytest
 
+pytest.importorskip("tests.training.requirements")
+
+
 from liere.report.report_files import write_report
 from liere.report.result_table import result_table
 from tests.report.report_data import make_comparison, make_pictures

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import io
 
-import numpy as np
 import pytest
 import torch
 
 pytest.importorskip("tests.training.requirements")
+
+import numpy as np
 from matplotlib.image import imread
 
 from liere.cli import main

@@ -7,6 +7,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+
+pytest.importorskip("tests.training.requirements")
+
 from scipy import stats
 
 from liere.report.comparison_setup import comparison_setup, machine_and_versions

@@ -7,8 +7,11 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
+
+pytest.importorskip("tests.training.requirements")
+
+import numpy as np
 
 from liere.comparison.planned_run import PlannedRun
 from liere.evaluation.predictions import Predictions

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 pytest.importorskip("tests.training.requirements")
+
+import numpy as np
 
 from liere.evaluation.predictions import Predictions
 from liere.reproduce.results import Found, pair
