@@ -96,14 +96,27 @@ def test_unreadable_files_are_named_and_skipped(images):
     (folder / "bad.png").write_text("nothing")
     (folder / "notes.txt").write_text("not an image")
     lines: list[str] = []
-    found = predict(run, [folder, root / "gone.png"], say=lines.append)
+    found = predict(run, [folder], say=lines.append)
     assert [one.source for one in found] == [str(folder / "good.jpeg")]
-    assert [line.split("(")[0] for line in lines] == [
-        f"warning: cannot read {folder / 'bad.png'} ",
-        f"warning: cannot read {root / 'gone.png'} ",
-    ]
+    assert [line.split("(")[0] for line in lines] == [f"warning: cannot read {folder / 'bad.png'} "]
+    with pytest.raises(FileNotFoundError, match=r"there is no image .*gone\.png: is it spelled right"):
+        predict(run, [folder, root / "gone.png"], say=lines.append)
     with pytest.warns(UserWarning, match=r"cannot read .*bad\.png"), pytest.raises(ValueError, match="none of the 1"):
         predict(run, str(folder / "bad.png"))
+
+
+def test_bytes_beside_floats_are_still_bytes(spatial):
+    image = torch.randint(256, (3, 36, 36), dtype=torch.uint8)
+    (alone,), both = predict(spatial, [image]), predict(spatial, [image, image.float() / 255, image])
+    assert both[0].classes == both[2].classes == alone.classes
+    for found in (both[0], both[2]):
+        assert found.probabilities == pytest.approx(alone.probabilities, abs=1e-6)
+
+
+@pytest.mark.parametrize("wrong", [Image.new("RGB", (36, 36)), 3])
+def test_what_is_no_image_is_told(spatial, wrong, no_shape_checks):
+    with pytest.raises(TypeError, match=r"images must be files, folders or tensors, got (Image|int): make it a tensor"):
+        predict(spatial, wrong)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,8 +12,10 @@ from liere.evaluation.evaluate import evaluate
 from liere.runs import longer
 from liere.runs.checkpoints import load_checkpoint
 from liere.runs.longer import is_longer, make_longer
-from liere.runs.run import open_run
+from liere.runs.run import FACTS, open_run
+from liere.runs.stored_data import read_stored_data
 from liere.training.fit import train
+from liere.training.stop_requests import StoppedError, StopRequest
 from tests.training.tiny import STEPS, make_run, quiet
 
 pytestmark = quiet
@@ -65,6 +68,23 @@ def test_the_same_number_changes_nothing_and_fewer_are_refused(folder, capsys):
     assert not (folder / "shorter").exists()
     assert main(["train", "--resume", str(folder), "--training.examples", "64"]) == 2
     assert "is less than the 72" in capsys.readouterr().err
+
+
+def test_a_run_that_is_not_finished_has_nothing_to_keep_apart(tmp_path, capsys):
+    run = make_run(tmp_path / "run")
+    with pytest.raises(StoppedError):
+        train(run, say=print, request=StopRequest(further_steps=2))
+    assert main(["train", "--resume", str(run.folder), "--training.examples", "112"]) == 0
+    assert not (run.folder / "shorter").exists()
+    assert open_run(run.folder).result()["examples"] == 112
+    assert "run: training longer\n" in capsys.readouterr().err
+
+
+def test_the_shorter_run_finds_data_that_move_with_it(folder, tmp_path):
+    stored = read_stored_data(folder / FACTS)
+    replace(stored, root=str(tmp_path / "gone"), root_from_run="../photos").write(folder / FACTS)
+    kept = make_longer(open_run(folder, LONGER))
+    assert read_stored_data(kept / FACTS).places(kept) == [tmp_path / "gone", tmp_path / "photos"]
 
 
 def test_other_fields_are_refused(folder, capsys):

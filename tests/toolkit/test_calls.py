@@ -5,13 +5,22 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("tests.training.requirements")
-from liere.toolkit.calls import call_text, folder_of, teller, warner
+from liere.toolkit.calls import call_text, folder_of, several, teller, warner
 from tests.training.tiny import make_run
 
 
 def test_a_call_is_shown_as_it_could_be_typed():
     text = call_text("compare", "recipe.yaml", seeds=[0, 1], sizes=None, out="runs/b")
     assert text == "liere.toolkit.compare('recipe.yaml', seeds=[0, 1], out='runs/b')"
+
+
+def test_one_value_is_several_where_that_is_clear():
+    assert several("sizes", 108, one=(int,)) == [108]
+    assert several("encodings", "liere8", one=(str, type)) == ["liere8"]
+    assert several("seeds", range(2)) == [0, 1]
+    for wrong in (3, "012"):
+        with pytest.raises(TypeError, match=rf"seeds must be a list, got {wrong!r}: write \[{wrong!r}\]"):
+            several("seeds", wrong)
 
 
 def test_a_run_and_its_folder_mean_the_same(tmp_path):

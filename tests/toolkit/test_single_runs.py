@@ -32,6 +32,16 @@ def test_the_same_call_resumes_a_run_and_does_not_repeat_it(recipe, tmp_path, ca
         toolkit.train(recipe, out="run", overrides=SHORT, resume=False)
 
 
+def test_more_examples_train_a_run_longer(recipe, capsys):
+    assert toolkit.train(recipe, out="run", overrides=SHORT).is_finished
+    more = {"training.examples": 2 * SHORT["training.examples"]}
+    run = toolkit.train(recipe, out="run", overrides=SHORT | more)
+    assert run.result()["examples"] == more["training.examples"]
+    assert "run: training longer; the results so far are kept in run/shorter/" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="--out run was made by another recipe"):
+        toolkit.train(recipe, out="run", overrides=SHORT)
+
+
 def test_it_writes_what_the_command_writes(recipe, tmp_path):
     fields = [part for name, value in SHORT.items() for part in (f"--{name}", str(value))]
     assert main(["train", "--config", "tiny.yaml", "--out", "command", "--model.encoding", "none", *fields]) == 0

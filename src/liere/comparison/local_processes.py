@@ -102,11 +102,12 @@ def run_jobs(
 def _without_main() -> Iterator[None]:
     """Keep a new process from executing the caller's script, which may start this very work, as its `__main__`."""
     main: Any = sys.modules["__main__"]
-    before = {name: getattr(main, name, None) for name in ("__file__", "__spec__")}
+    before = {name: getattr(main, name) for name in ("__file__", "__spec__") if hasattr(main, name)}
     main.__file__ = main.__spec__ = None
     try:
         yield
     finally:
+        del main.__file__, main.__spec__
         for name, value in before.items():
             setattr(main, name, value)
 

@@ -57,7 +57,7 @@ class ExampleReader:
         if len(self.image_size) != 2 or self.facts.channels not in (1, 3):
             raise InputError(
                 f"the run was trained on examples of {self.facts.channels} channels and axes {self.image_size}, which "
-                f"{path} cannot hold: call liere.evaluation.predict.predict with tensors"
+                f"{path} cannot hold: call liere.toolkit.predict with tensors"
             )
         picture = read_image(path)
         if isinstance(self.data, ImageFileSection):  # others are resized as a whole

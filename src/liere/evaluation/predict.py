@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from liere.data.reading.decoded_files import UnreadableError
-from liere.errors import InputError
+from liere.errors import InputError, InputTypeError
 from liere.evaluation.new_examples import ExampleReader
 from liere.runs.image_classifier import ImageClassifier
 from liere.runs.model import load_model
@@ -69,7 +69,8 @@ def predict(
         say: Receives a line for each file that cannot be read, which is skipped; None for `warnings.warn`.
 
     Raises:
-        FileNotFoundError: If the run has no such weights.
+        FileNotFoundError: If the run has no such weights, or an image is not there.
+        TypeError: If an image is something else.
         ValueError: If nothing can be read, or tensors do not fit the run.
     """
     if weights not in WEIGHTS:
@@ -77,14 +78,15 @@ def predict(
     if top < 1:
         raise InputError(f"top must be a positive integer, got {top}")
     reader = ExampleReader(run, size)
-    given = [images] if isinstance(images, str | Path | Tensor) else list(images)
+    is_one = isinstance(images, str | Tensor) or not isinstance(images, Iterable)
+    given: list[Any] = [images] if is_one else list(images)
     model = load_model(run.config, run.best_weights if weights == "best" else run.final_weights, run.facts)
     device = "cuda" if torch.cuda.is_available() and run.config.hardware.accelerator != "cpu" else "cpu"
     classifier = ImageClassifier(model, run.facts).to(device).eval()
     examples = _readable(reader, given, say or _warn)
     found = [
         prediction
-        for part in iter(lambda: list(islice(examples, BATCH)), [])
+        for part in _batches(examples)
         for prediction in _classify(classifier, part, run.facts.classes, top, device)
     ]
     if not found:
@@ -96,9 +98,7 @@ def _warn(line: str) -> None:
     warnings.warn(line, stacklevel=3)
 
 
-def _readable(
-    reader: ExampleReader, given: Sequence[Source], say: Callable[[str], None]
-) -> Iterator[tuple[str, Tensor]]:
+def _readable(reader: ExampleReader, given: Sequence[Any], say: Callable[[str], None]) -> Iterator[tuple[str, Tensor]]:
     """Yield the examples that can be read, with what to call them."""
     tensors = 0
     for source in given:
@@ -107,7 +107,14 @@ def _readable(
                 yield f"images[{tensors}]", example
                 tensors += 1
             continue
+        if not isinstance(source, str | Path):
+            raise InputTypeError(
+                f"images must be files, folders or tensors, got {type(source).__name__}: make it a tensor "
+                "[channels, *size], or save it to a file"
+            )
         files = reader.files(Path(source))
+        if not Path(source).exists():
+            raise FileNotFoundError(f"there is no image {source}: is it spelled right?")
         if not files:
             say(f"warning: {source} has no files that end in {', '.join(reader.suffixes)}: skipped")
         for file in files:
@@ -117,6 +124,13 @@ def _readable(
                 say(f"warning: cannot read {file} ({error}): skipped")
             else:
                 yield str(file), example
+
+
+def _batches(examples: Iterator[tuple[str, Tensor]]) -> Iterator[list[tuple[str, Tensor]]]:
+    """Yield examples of one dtype together: bytes among floats would become floats, and be normalized as such."""
+    for _, alike in groupby(examples, key=lambda example: (example[1].dtype, example[1].shape)):
+        while part := list(islice(alike, BATCH)):
+            yield part
 
 
 @torch.inference_mode()

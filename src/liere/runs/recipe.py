@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
+from torch.utils.data import Dataset
 
 from liere.data.section import DataSection
 from liere.data.torch_datasets import GivenData, from_datasets
@@ -77,7 +78,8 @@ def data_section(data: Any) -> dict[str, Any]:
         return data.model_dump(mode="json")
     if isinstance(data, GivenData):
         return data.as_config()
-    parts = data if isinstance(data, tuple) else (data,)
+    is_several = isinstance(data, tuple) or (isinstance(data, list) and all(isinstance(one, Dataset) for one in data))
+    parts = tuple(data) if is_several else (data,)
     if not 1 <= len(parts) <= 3 or isinstance(data, str | Path):
         raise InputTypeError(
             f"data must be a section, a torch data set or up to three of them (train, test, val), got {data!r}: a "

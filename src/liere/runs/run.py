@@ -276,7 +276,7 @@ def open_run(folder: Path, overrides: dict[str, str] | None = None) -> Run:
         )
     overrides = dict(overrides or {})
     for name in overrides:
-        if not name.startswith(CHANGEABLE):
+        if name not in CHANGEABLE and name.partition(".")[0] not in CHANGEABLE:
             raise InputError(
                 f"--{name} cannot change when a run is resumed, only {', '.join(CHANGEABLE)}: begin another run for it"
             )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from liere.encodings import PositionEncoding
+from liere.errors import InputTypeError
 from liere.runs.run import Run
 from liere.terminal.messages import tell, warn
 
-__all__ = ["Encoding", "Place", "call_text", "folder_of", "teller", "warner"]
+__all__ = ["Encoding", "Place", "call_text", "folder_of", "several", "teller", "warner"]
 
 Encoding = str | type[PositionEncoding]
 Place = str | Path
@@ -25,6 +26,27 @@ def call_text(function: str, *arguments: Any, **options: Any) -> str:
     """
     given = [*map(repr, arguments), *(f"{name}={value!r}" for name, value in options.items() if value is not None)]
     return f"liere.toolkit.{function}({', '.join(given)})"
+
+
+def several(name: str, value: Any, *, one: tuple[type, ...] = ()) -> list[Any]:
+    """Return values as a list; a single one of some types is a list of one.
+
+    Raises:
+        TypeError: If it is something else than several values.
+
+    Example:
+        >>> several("sizes", 108, one=(int,)), several("seeds", range(2))
+        ([108], [0, 1])
+        >>> several("seeds", 3)
+        Traceback (most recent call last):
+            ...
+        liere.errors.InputTypeError: seeds must be a list, got 3: write [3]
+    """
+    if isinstance(value, one):
+        return [value]
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InputTypeError(f"{name} must be a list, got {value!r}: write [{value!r}]")
+    return list(value)
 
 
 def folder_of(run: Run | Place) -> Path:

@@ -18,7 +18,7 @@ from liere.runs.find_runs import find_runs
 from liere.runs.recipe import field_texts, read_recipe
 from liere.runs.run import Run
 from liere.terminal.messages import say
-from liere.toolkit.calls import Encoding, Place, call_text, folder_of
+from liere.toolkit.calls import Encoding, Place, call_text, folder_of, several
 
 __all__ = ["compare", "demo", "report"]
 
@@ -60,7 +60,9 @@ def compare(
         ValueError: If something does not fit, or `out` has runs of another recipe.
         OSError: If data are missing, or files cannot be written.
     """
-    found, fields, seeds = read_recipe(recipe, data), field_texts(overrides), list(seeds)
+    found, fields, seeds = read_recipe(recipe, data), field_texts(overrides), several("seeds", seeds)
+    encodings = several("encodings", encodings, one=(str, type))
+    sizes = None if sizes is None else several("sizes", sizes, one=(int,))
     for name in VARIED:
         if name in fields:
             raise InputError(f"--{name} is what a comparison varies: use --encodings and --seeds instead")

@@ -16,7 +16,7 @@ from liere.runs.config_file import parse_config
 from liere.runs.longer import is_longer
 from liere.runs.recipe import encoding_fields, field_texts, read_recipe
 from liere.runs.run import Run, open_run
-from liere.toolkit.calls import Encoding, Place, folder_of, teller, warner
+from liere.toolkit.calls import Encoding, Place, folder_of, several, teller, warner
 from liere.training.start import begin_run, check_run, train_run
 from liere_command.processes import is_first_process
 
@@ -37,6 +37,8 @@ def train(
     progress: bool = True,
 ) -> Run:
     """Train a run, and return it; one that was begun before is resumed, and a finished one is not repeated.
+
+    With more `training.examples` than before, a run goes on to these.
 
     Args:
         recipe: A YAML file like those in `experiments/`, or a dict of its sections.
@@ -66,7 +68,9 @@ def train(
     folder = Path(out) if out is not None else Path("runs") / f"{found.name}-seed{config.training.seed}"
     if resume and (folder / "config.yaml").exists():
         there = open_run(folder)
-        if there.config.fingerprint != config.fingerprint:
+        examples = max(there.config.training.examples, config.training.examples)
+        training = there.config.training.model_copy(update={"examples": examples})  # a run can be trained longer
+        if there.config.model_copy(update={"training": training}).fingerprint != config.fingerprint:
             raise InputError(f"--out {folder} was made by another recipe: choose another folder, or delete it")
         return _train(replace(there, config=config), steps=steps, logger=logger, dry=dry, progress=progress)
     run = begin_run(config, folder, teller(progress), dry=dry)
@@ -88,7 +92,8 @@ def resume(
 
     Args:
         run: The run, or its folder.
-        overrides: Fields to override, of those that may change, such as `hardware.threads`.
+        overrides: Fields to override, of those that may change: `hardware.*`, `logger.*`, `data.root`, and
+            `training.examples` to train longer.
         logger: Any Lightning logger, instead of the configuration's.
         steps: Take at most so many steps now.
         dry: Whether to check everything, say what it would cost, and stop.
@@ -164,7 +169,7 @@ def evaluate(
     from liere.evaluation.placements import describe_placements
 
     conditions = make_conditions(
-        sizes or [opened.data.side],
+        [opened.data.side] if sizes is None else several("sizes", sizes, one=(int,)),
         policies=policies,
         shuffle=shuffle,
         attention_scales=attention_scales,

@@ -68,7 +68,8 @@ def train(
     end_with_first_process()
     with run.lock(patience) if is_first else nullcontext(), stop_on_signals(request):
         if is_first and is_longer(run):
-            say(f"{run.folder.name}: training longer; the results so far are kept in {make_longer(run)}")
+            kept = make_longer(run)
+            say(f"{run.folder.name}: training longer" + (f"; the results so far are kept in {kept}" if kept else ""))
         if run.is_finished:
             return run.result()
         if damage := run.damage():
