@@ -78,8 +78,9 @@ def predict(
     if top < 1:
         raise InputError(f"top must be a positive integer, got {top}")
     reader = ExampleReader(run, size)
-    is_one = isinstance(images, str | Tensor) or not isinstance(images, Iterable)
-    given: list[Any] = [images] if is_one else list(images)
+    given: list[Any] = [images]
+    if isinstance(images, Iterable) and not isinstance(images, str | Tensor):
+        given = list(images)
     model = load_model(run.config, run.best_weights if weights == "best" else run.final_weights, run.facts)
     device = "cuda" if torch.cuda.is_available() and run.config.hardware.accelerator != "cpu" else "cpu"
     classifier = ImageClassifier(model, run.facts).to(device).eval()
