@@ -60,18 +60,16 @@ class Claims(SphinxDirective):
 
 
 class MadeBy(SphinxDirective):
-    """Say how a result was made: command, cost, machine, and the file with all numbers."""
+    """Say how a result was made: command, cost, machine, and the file with all numbers; options say what it does not."""
 
     required_arguments = 1
-    option_spec: ClassVar[dict[str, Any]] = {"cost": directives.unchanged}
+    option_spec: ClassVar[dict[str, Any]] = {"command": directives.unchanged, "cost": directives.unchanged}
 
     def run(self) -> Sequence[nodes.Node]:
         """Return the nodes of a list of facts."""
         file = self.arguments[0]
         self.env.note_dependency(str(RESULTS / file))
-        facts = describe(numbers_of(file))
-        if "cost" in self.options:
-            facts["Cost"] = self.options["cost"]
+        facts = {name.capitalize(): text for name, text in self.options.items()} | describe(numbers_of(file))
         fields = nodes.field_list(classes=["made-by"])
         for name, text in facts.items():
             body = [nodes.literal("", text)] if name == "Command" else text_nodes(text)

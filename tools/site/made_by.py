@@ -14,7 +14,7 @@ def describe(content: dict[str, Any]) -> dict[str, str]:
         >>> describe({"command": "liere bench step", "machine": {"cpu": "AMD EPYC", "cores": 2}, "date": "2026-11-18T05"})
         {'Command': 'liere bench step', 'Machine': 'AMD EPYC, 2 cores, 2026-11-18'}
     """
-    facts = {"Command": content["command"]}
+    facts = {"Command": content["command"]} if "command" in content else {}
     if cost := _cost(content):
         facts["Cost"] = cost
     if machine := content.get("machine"):

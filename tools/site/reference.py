@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib.util
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from docutils import nodes
+from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
 from tools.site.command_options import command_parsers, option_groups, usage
 from tools.site.config_table import config_table
@@ -40,6 +42,25 @@ class Command(SphinxDirective):
         return [about, call, *(node for table in option_groups(parser) for node in table_nodes(table))]
 
 
+class ApiModule(SphinxDirective):
+    """Show the public names of a module in a section, if this version has the module."""
+
+    required_arguments = 1
+    option_spec: ClassVar[dict[str, Any]] = {"title": directives.unchanged_required, "members": directives.unchanged}
+
+    def run(self) -> Sequence[nodes.Node]:
+        """Return a section, or nothing."""
+        module, title = self.arguments[0], self.options["title"]
+        if importlib.util.find_spec(module) is None:
+            return []
+        section = nodes.section(ids=[nodes.make_id(title)], names=[nodes.fully_normalize_name(title)])
+        section += nodes.title("", title)
+        members = self.options.get("members", "")
+        lines = ["```{eval-rst}", f".. automodule:: {module}", f"   :members: {members}", "```"]
+        section += self.parse_text_to_nodes("\n".join(lines))
+        return [section]
+
+
 class ConfigFields(SphinxDirective):
     """Show the fields of a section of a configuration."""
 
@@ -57,4 +78,5 @@ def _sentence(text: str) -> str:
 def setup(app: Sphinx) -> None:
     """Register them."""
     app.add_directive("command", Command)
+    app.add_directive("api-module", ApiModule)
     app.add_directive("config-fields", ConfigFields)
