@@ -20,7 +20,7 @@ def describe(content: dict[str, Any]) -> dict[str, str]:
     if machine := content.get("machine"):
         parts = [machine["cpu"], f"{machine['cores']} cores"]
         torch = content.get("versions", {}).get("torch")
-        parts += [f"torch {torch}"] * bool(torch) + [content["date"][:10]] * ("date" in content)
+        parts += [text for text in (torch and f"torch {torch}", content.get("date", "")[:10]) if text]
         facts["Machine"] = ", ".join(parts)
     return facts
 

@@ -46,7 +46,7 @@ class ApiModule(SphinxDirective):
     """Show the public names of a module in a section, if this version has the module."""
 
     required_arguments = 1
-    option_spec: ClassVar[dict[str, Any]] = {"title": directives.unchanged_required, "members": directives.unchanged}
+    option_spec: ClassVar[dict[str, Any]] = {"title": directives.unchanged_required}
 
     def run(self) -> Sequence[nodes.Node]:
         """Return a section, or nothing."""
@@ -55,8 +55,7 @@ class ApiModule(SphinxDirective):
             return []
         section = nodes.section(ids=[nodes.make_id(title)], names=[nodes.fully_normalize_name(title)])
         section += nodes.title("", title)
-        members = self.options.get("members", "")
-        lines = ["```{eval-rst}", f".. automodule:: {module}", f"   :members: {members}", "```"]
+        lines = ["```{eval-rst}", f".. automodule:: {module}", "   :members:", "   :imported-members:", "```"]
         section += self.parse_text_to_nodes("\n".join(lines))
         return [section]
 
