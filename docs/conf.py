@@ -21,7 +21,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
-    "tools.site",
+    "tools.docs_site",
 ]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
 
@@ -35,7 +35,9 @@ myst_heading_anchors = 4
 myst_update_mathjax = False
 nb_execution_mode = "off"
 nb_ipywidgets_js: dict[str, dict[str, str]] = {}  # no scripts from elsewhere
-html_math_renderer = "mathml"  # by tools.site: formulas need no script either
+html_math_renderer = "mathml"  # by tools.docs_site: formulas need no script either
+
+smartquotes = False  # it would turn --option into –option
 
 # Docstrings: single backticks are code, as in Markdown.
 default_role = "code"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from tools.site.committed import numbers_of
-from tools.site.plain_tables import with_seeds
+from tools.docs_site.committed import numbers_of
+from tools.docs_site.plain_tables import with_seeds
 
 from liere.report.encoding_style import plain_label
 from liere.report.table_cells import NOTHING, Cell, Column, Table

@@ -27,7 +27,7 @@ __all__ = ["setup"]
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directives, the role and the renderer of formulas."""
-    from tools.site import directives, mathml, reference, signatures
+    from tools.docs_site import directives, mathml, reference, signatures
 
     for module in (directives, reference, mathml, signatures):
         module.setup(app)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective, SphinxRole
-from tools.site.committed import RESULTS, look_up, numbers_of, show
-from tools.site.made_by import describe
-from tools.site.result_tables import TABLES
-from tools.site.table_nodes import table_nodes, text_nodes
+from tools.docs_site.committed import RESULTS, look_up, numbers_of, show
+from tools.docs_site.made_by import describe
+from tools.docs_site.result_tables import TABLES
+from tools.docs_site.table_nodes import table_nodes, text_nodes
 
 from liere.errors import suggest
 from liere.report.table_cells import Cell, Column, Table
@@ -81,7 +81,7 @@ class MadeBy(SphinxDirective):
             for place, link in enumerate(links)
             for part in ([nodes.Text(", ")] if place else []) + self._download(link)
         ]
-        fields += _field("Numbers" if len(links) == 1 else "Numbers, report", parsed)
+        fields += _field("Numbers", parsed)
         return [fields]
 
     def _download(self, file: str) -> list[nodes.Node]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from liere.bench.tables import Table as BenchTable
 from liere.report.table_cells import Cell, Column, Table
@@ -38,9 +39,9 @@ def with_seeds(values: Iterable[float]) -> Cell:
         >>> with_seeds([0.5, 0.75]).text
         '62.5 (50.0, 75.0)'
     """
-    seeds = [100 * value for value in values]
-    each = ", ".join(f"{value:.1f}" for value in seeds)
-    return Cell(f"{sum(seeds) / len(seeds):.1f}", each if len(seeds) > 1 else "")
+    seeds = list(values)
+    each = ", ".join(f"{100 * value:.1f}" for value in seeds)
+    return Cell(f"{100 * statistics.fmean(seeds):.1f}", each if len(seeds) > 1 else "")
 
 
 def plain_table(
@@ -53,7 +54,7 @@ def plain_table(
     names = [tuple(head.split(", ", 1)) for head in header]
     shared = [len(name) == 2 for name in names]
     alike = [a[0] == b[0] and len(a) == len(b) == 2 for a, b in pairwise(names)]
-    grouped = [own and (before or after) for own, before, after in zip(shared, [False, *alike], [*alike, False])]
+    grouped = [own and (before or after) for own, before, after in zip(shared, [False, *alike], [*alike, False], strict=True)]
     columns = [
         Column(name[1], name[0], place >= heads) if is_grouped else Column(head, "", place >= heads)
         for place, (name, head, is_grouped) in enumerate(zip(names, header, grouped, strict=True))
@@ -80,7 +81,7 @@ def markdown_tables(text: str) -> list[Table]:
         if found := TITLE.fullmatch(line):
             title = ESCAPED.sub(r"\1", found[1])
         elif RULE.fullmatch(line):
-            body = [_split(row) for row in _until_empty(lines[number + 1 :])]
+            body = [_split(row) for row in takewhile(bool, lines[number + 1 :])]
             numeric = [part.endswith(":") for part in _split(line)]
             table = plain_table(title, _split(lines[number - 1]), body, heads=numeric.count(False))
             tables.append(_marked(table))
@@ -89,10 +90,6 @@ def markdown_tables(text: str) -> list[Table]:
 
 def _split(line: str) -> list[str]:
     return [part.strip() for part in line.strip("|").split(" | ")]
-
-
-def _until_empty(lines: list[str]) -> list[str]:
-    return lines[: lines.index("")]
 
 
 def _marked(table: Table) -> Table:

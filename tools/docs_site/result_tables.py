@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import partial
 
 from tools.demo_robustness import as_table
-from tools.site.committed import RESULTS, numbers_of
-from tools.site.plain_tables import bench_table, markdown_tables, plain_table
-from tools.site.study_tables import attention_scale, sensitivity, study_table
+from tools.docs_site.committed import RESULTS, numbers_of
+from tools.docs_site.plain_tables import bench_table, markdown_tables, plain_table
+from tools.docs_site.study_tables import attention_scale, sensitivity, study_table
 
 from liere.bench.tables import make_tables
 from liere.report.encoding_style import plain_label

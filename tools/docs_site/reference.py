@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
-from tools.site.command_options import command_parsers, option_groups, usage
-from tools.site.config_table import config_table
-from tools.site.table_nodes import table_nodes, text_nodes
+from tools.docs_site.command_options import command_parsers, option_table, usage
+from tools.docs_site.config_table import config_table
+from tools.docs_site.table_nodes import table_nodes, text_nodes
 
 from liere.errors import suggest
 
@@ -37,9 +37,8 @@ class Command(SphinxDirective):
         parser = parsers[name]
         about = nodes.paragraph()
         about += text_nodes(_sentence(parser.description or ""))
-        call = nodes.literal_block("", usage(parser), language="text", classes=["usage"])
-        call["language"] = "text"
-        return [about, call, *(node for table in option_groups(parser) for node in table_nodes(table))]
+        call = nodes.container("", nodes.literal_block("", usage(parser), language="text"), classes=["usage"])
+        return [about, call, *table_nodes(option_table(parser))]
 
 
 class ApiModule(SphinxDirective):

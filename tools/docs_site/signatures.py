@@ -33,4 +33,5 @@ def _process(
 
 def setup(app: Sphinx) -> None:
     """Register the rule."""
+    app.setup_extension("sphinx.ext.autodoc")
     app.connect("autodoc-process-signature", _process)

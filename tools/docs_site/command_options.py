@@ -8,10 +8,9 @@ import re
 from liere.cli import make_parser
 from liere.report.table_cells import Cell, Column, Table
 
-__all__ = ["command_parsers", "option_groups", "usage"]
+__all__ = ["command_parsers", "option_table", "usage"]
 
-WIDTH = 100
-FIELDS = "fields of "
+WIDTH = 90
 SPECIAL = {"--help"}
 
 
@@ -30,23 +29,15 @@ def usage(parser: argparse.ArgumentParser) -> str:
     return f"{text} [--SECTION.FIELD X ...]" if fields and "--SECTION.FIELD" not in text else text
 
 
-def option_groups(parser: argparse.ArgumentParser) -> list[Table]:
-    """Return one table per group of arguments; none for the fields of a configuration."""
+def option_table(parser: argparse.ArgumentParser) -> Table:
+    """Return the arguments of a command with their meanings, in one line for all fields of a configuration."""
     fields = _field_groups(parser)
-    tables = []
-    for group in parser._action_groups:
-        if group in fields:
-            continue
-        rows = [[Cell(name), Cell(meaning)] for action in group._group_actions for name, meaning in _rows(action)]
-        if rows:
-            columns = [Column("argument", numeric=False), Column("meaning", numeric=False)]
-            tables.append(Table("", columns, rows))
+    others = [group for group in parser._action_groups if group not in fields]
+    rows = [row for group in others for action in group._group_actions for row in _rows(action)]
     if fields:
-        sections = ", ".join(f"`{str(group.title).removeprefix(FIELDS)}`" for group in fields)
-        rows = [[Cell("`--SECTION.FIELD X`"), Cell(f"any configuration field of the sections {sections}")]]
-        columns = [Column("argument", numeric=False), Column("meaning", numeric=False)]
-        tables[-1:] = [Table("", columns, [*(tables[-1].rows if tables else []), *rows])]
-    return tables
+        rows.append(("`--SECTION.FIELD X`", "any field of the configuration, like `--model.dim 64`"))
+    columns = [Column("argument", numeric=False), Column("meaning", numeric=False)]
+    return Table("", columns, [[Cell(name), Cell(meaning)] for name, meaning in rows])
 
 
 def _inner_parsers(parser: argparse.ArgumentParser, before: str) -> dict[str, argparse.ArgumentParser]:
