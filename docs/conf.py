@@ -12,7 +12,7 @@ from liere.version import __version__  # noqa: E402
 
 project = "liere"
 author = "The liere developers"
-copyright = author  # noqa: A001  (Sphinx's name)
+copyright = author
 version = release = __version__
 
 extensions = [
@@ -37,7 +37,7 @@ nb_execution_mode = "off"
 nb_ipywidgets_js: dict[str, dict[str, str]] = {}  # no scripts from elsewhere
 html_math_renderer = "mathml"  # by tools.docs_site: formulas need no script either
 
-smartquotes = False  # it would turn --option into –option
+smartquotes = False  # it would turn the two hyphens of --option into a dash
 
 # Docstrings: single backticks are code, as in Markdown.
 default_role = "code"
@@ -48,7 +48,10 @@ python_maximum_signature_line_length = 88
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 nitpick_ignore_regex = [
-    ("py:.*", r"liere\..*\.(Drawing|Entry|GivenDataset|RunConfig|StoredData|Table)"),  # parts of results that are not for users
+    (
+        "py:.*",
+        r"liere\..*\.(Drawing|Entry|GivenDataset|RunConfig|StoredData|Table)",
+    ),  # parts of results that are not for users
     ("py:.*", r"(?!liere\b).*"),  # names of torch and of the standard library: their pages are elsewhere
 ]
 

@@ -60,7 +60,7 @@ class Claims(SphinxDirective):
 
 
 class MadeBy(SphinxDirective):
-    """Say how a result was made: command, cost, machine, and the file with all numbers; options say what it does not."""
+    """Say how a result was made: command, cost, machine and file; options add what the file does not say."""
 
     required_arguments = 1
     option_spec: ClassVar[dict[str, Any]] = {"command": directives.unchanged, "cost": directives.unchanged}
