@@ -1,4 +1,4 @@
-"""How far rotations are off, against references with more digits: the bounds that `docs/mathematics.md` states."""
+"""How far rotations are off, against references with more digits: the bounds in `docs/explanation/mathematics.md`."""
 
 from __future__ import annotations
 
