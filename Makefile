@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
-.PHONY: setup demo test test-slow test-wheel test-lowest campaign lint format clean
+.PHONY: setup demo test test-slow test-wheel test-lowest campaign docs lint format clean
 setup: .venv/.installed
 
 .venv/.installed: pyproject.toml constraints.txt
@@ -41,6 +41,10 @@ test-wheel: setup
 test-lowest:
 	$(PYTHON) tests/lowest.py .venv-lowest $(TESTS)
 
+# The documentation site, in docs/_build/html; warnings are errors.
+docs: setup
+	$(BIN)/sphinx-build -W --keep-going -n -q docs docs/_build/html
+
 lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -52,4 +56,4 @@ format: setup
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv .venv-lowest build dist src/liere.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-lowest build dist docs/_build src/liere.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

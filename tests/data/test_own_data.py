@@ -24,7 +24,7 @@ from liere.runs.run import create_run, open_run
 from liere.training.fit import train
 from tests.training.tiny import differences, quiet, stop_after
 
-PAGE = Path(__file__).parents[2] / "docs" / "own-data.md"
+PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "compare-on-your-data.md"
 
 pytestmark = [quiet, pytest.mark.skipif(not PAGE.exists(), reason="the page is not beside the tests")]
 
@@ -84,7 +84,7 @@ def comparison() -> list[str]:
 
 
 def test_the_page_compares_both_starts_of_absolute_positions_and_says_what_came_out():
-    kept = json.loads((PAGE.parents[1] / "results" / "own_data.json").read_text())
+    kept = json.loads((PAGE.parents[2] / "results" / "own_data.json").read_text())
     assert kept["command"] == "liere " + " ".join(comparison())
     found = {row["encoding"]: row["evaluations"][0]["accuracy"]["value"] for row in kept["encodings"]}
     assert list(found) == ["absolute:init_std=1", "absolute", "rope_mixed", "liere8"]

@@ -16,7 +16,7 @@ from liere.evaluation.scores import Scores
 from tests.comparison.test_result import result  # noqa: F401  (a fixture)
 from tests.evaluation.test_scores import MORE
 
-PAGE = Path(__file__).parents[2] / "docs" / "toolkit.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "from-python.md"
 
 pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the page is not beside the tests")
 
