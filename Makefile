@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-slow test-wheel test-lowest campaign lint format clean
+.PHONY: setup demo test test-slow test-wheel test-lowest release-check campaign lint format clean
 setup: .venv/.installed
 
 .venv/.installed: pyproject.toml constraints.txt
@@ -32,6 +32,10 @@ test-wheel: setup
 # Arguments of pytest: make test-lowest TESTS="-n 2 tests/rotations"
 test-lowest:
 	$(PYTHON) tests/lowest.py .venv-lowest $(TESTS)
+
+# Everything before a release, except uploading it: that is left to the commands printed last.
+release-check: setup
+	$(BIN)/python tools/release_check.py
 
 lint: setup
 	$(BIN)/ruff format --check .
