@@ -32,8 +32,8 @@ def test_every_module_has_a_box_and_a_description_that_fits():
     for text in texts:
         around = [box for box in boxes if _is_inside(text, box)]
         assert len(around) == 1, text.text
-        # Letters are at most 0.6 em wide on average.
-        width = 0.6 * float(text.get("font-size")) * len(text.text)
+        letter = 0.6 if text.get("font-family") == "monospace" else 0.55  # em, on average
+        width = letter * float(text.get("font-size")) * len(text.text)
         assert float(text.get("x")) + width <= float(around[0].get("x")) + float(around[0].get("width")), text.text
 
 
