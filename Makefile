@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
-.PHONY: setup demo test test-slow test-wheel test-lowest campaign docs lint format clean
+.PHONY: setup demo test test-slow test-wheel test-lowest campaign docs release-check lint format clean
 setup: .venv/.installed
 
 .venv/.installed: pyproject.toml constraints.txt
@@ -44,6 +44,10 @@ test-lowest:
 # The documentation site, in docs/_build/html; warnings are errors.
 docs: setup
 	$(BIN)/sphinx-build -W --keep-going -n -q docs docs/_build/html
+
+# Everything before a release, except uploading it: that is left to the commands printed last.
+release-check: setup
+	$(BIN)/python tools/release_check.py
 
 lint: setup
 	$(BIN)/ruff format --check .
