@@ -233,7 +233,7 @@ def test_grid_shape():
             (1, 3, 16, 18),
             r"\(16, 18\) is not divisible by patch_size \(4, 4\) on axis 1: 18 .* resize or pad it to 16",
         ),
-        ((1, 3, 16), r"input has shape \[1, 3, 16\], but this model takes \[batch, 3, size, size\]"),
+        ((1, 3, 16), r"input has shape \[1, 3, 16\], but this model expects \[batch, 3, size, size\]"),
         ((1, 1, 16, 16), "in_channels=3 and 2 axes"),
         ((1, 3, 16, 16, 16), "in_channels=3 and 2 axes"),
         ((1, 3, 0, 16), "0 is not a multiple of 4"),

@@ -272,7 +272,7 @@ def test_rope_mixed_has_blocks_of_2_alone():
 @pytest.mark.parametrize(
     ("layer", "message"),
     [
-        (-1, r"layer must be between 0 and 2, got -1: count from the first layer, 0"),
+        (-1, r"layer must be between 0 and 2, got -1: the first layer is 0"),
         (3, r"layer must be between 0 and 2, got 3: build the encoding with depth=4 or more"),
     ],
 )

@@ -143,7 +143,7 @@ def test_a_model_wants_an_encoding_for_its_heads_and_layers():
         (
             7,
             {},
-            r"k has 7 tokens, k_num_prefix_tokens=0 of them .* there are 6 positions: give 7, as k_positions",
+            r"k has 7 tokens, k_num_prefix_tokens=0 of them .* there are 6 positions: pass 7 as k_positions",
         ),
         (6, {"k_num_prefix_tokens": 2}, r"k_num_prefix_tokens=2 of them .* there are 6 positions: give 4"),
         (6, {"k_num_prefix_tokens": 7}, r"k_num_prefix_tokens must be between 0 and the 6 tokens of k, got 7"),

@@ -58,7 +58,7 @@ def test_apply_keeps_the_dtype_of_x(dtype):
         ),
         ((2, 11, 2, 4, 4), 0, "x has 10 tokens, .* there are 11 positions: give 10,"),
         ((3, 10, 2, 4, 4), 0, "rotations are for 3 heads, but x has 2"),
-        ((2, 10, 3, 4, 4), 0, "3 blocks of 4 need a head of 12, but x has 8"),
+        ((2, 10, 3, 4, 4), 0, "3 blocks of size 4 need head_dim 12, but x has 8"),
         ((4, 2, 10, 2, 4, 4), 0, r"batch shape \[4\], but x has \[5\]"),
         ((2, 10, 2, 4, 3), 0, r"rotations \[2, 10, 2, 4, 3\]"),
         ((2, 10, 2, 4, 4), -1, "num_prefix_tokens must be between 0 and the 10 tokens of x, got -1"),
