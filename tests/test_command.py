@@ -49,7 +49,7 @@ def test_a_signal_while_torch_is_imported_is_told_in_a_line(number, delay):
     process.send_signal(number)
     _, error = process.communicate(timeout=60)
     name = signal.Signals(number).name
-    assert error == f"liere: stopped by {name} before its work began: nothing to save, run the same command again\n"
+    assert error == f"liere: stopped by {name} before any work was done: nothing to save, run the same command again\n"
     assert process.returncode == 128 + number
 
 

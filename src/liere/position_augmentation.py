@@ -42,9 +42,7 @@ class PositionAugmentation:
             ("noise", self.noise, 0),
         ]:
             if not _is_amount(value, least):
-                raise InputError(
-                    f"{name} must be a finite number of at least {least}, got {value!r}: use {least} for none"
-                )
+                raise InputError(f"{name} must be a finite number >= {least}, got {value!r}: use {least} for no change")
             if value > GREATEST_AMOUNT:
                 raise InputError(
                     f"{name} must be at most {GREATEST_AMOUNT:,.0f}, got {value!r}: beyond that, rotations "
@@ -193,7 +191,7 @@ def _on_axes(name: str, value: Any, like: Tensor) -> Tensor:
         fits = len(numbers) == ndim and all(_is_amount(number, 0) for number in numbers)
     if not fits:
         raise InputError(
-            f"{name} must be a finite number of at least 0, or {ndim} of them, got {value!r}: give one for all axes, "
+            f"{name} must be a finite number >= 0, or {ndim} of them, got {value!r}: give one for all axes, "
             "or one per axis"
         )
     return torch.as_tensor(value).to(like).expand(ndim)

@@ -92,7 +92,7 @@ def test_memory_says_how_much_it_is(drawn):
     figure, axes, _ = drawn(record("memory", rows, quick=True))
     assert [text.get_text().strip() for text in axes[0, 0].texts] == ["1.00 GB", "1.50 GB"]
     assert [text.get_position() for text in axes[0, 0].texts] == [(1, 0), (1.5, 1)]
-    assert "QUICK RUN, not to be quoted" in figure.get_suptitle()
+    assert "QUICK RUN, do not quote" in figure.get_suptitle()
 
 
 def test_scaling_has_a_panel_per_quantity_and_says_what_it_adds(drawn):

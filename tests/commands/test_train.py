@@ -91,7 +91,7 @@ class TestBadResumes:
 
     def test_a_run_has_its_folder_already(self, config, tmp_path, fail):
         run = make_run(tmp_path / "run")
-        assert "--out other goes with a new run" in fail("train --resume", run.folder, "--out other")
+        assert "--out other is for new runs only" in fail("train --resume", run.folder, "--out other")
 
     def test_a_damaged_configuration_is_named(self, config, tmp_path, fail):
         run = make_run(tmp_path / "run")

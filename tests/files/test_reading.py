@@ -24,7 +24,7 @@ def strange_files(tmp_path):
 )
 def test_only_regular_files_are_read_and_nothing_is_waited_for(strange_files, tmp_path, read):
     for path in strange_files:
-        with pytest.raises(DamagedError, match=f"{path} is a .*, not a regular file: move it away"):
+        with pytest.raises(DamagedError, match=f"{path} is a .*, not a regular file: replace it"):
             read(path)
     with pytest.raises(FileNotFoundError):
         read(tmp_path / "missing")
@@ -84,8 +84,8 @@ def test_json_is_read_with_and_without_a_mark_at_its_start(tmp_path):
         (b"1" * 10_000, "digits"),
         (b"[" * 100_000, "nested too deeply"),
         (b'{"a":' * 100_000, "nested too deeply"),
-        (b'{"a": 1, "a": 2}', "'a' is there twice"),
-        (b'[{"b": {"c": 1, "c": 1}}]', "'c' is there twice"),
+        (b'{"a": 1, "a": 2}', "duplicate field 'a'"),
+        (b'[{"b": {"c": 1, "c": 1}}]', "duplicate field 'c'"),
     ],
 )
 def test_damaged_json_is_told_in_a_line(tmp_path, content, message):

@@ -82,7 +82,7 @@ def test_the_new_content_is_on_the_disk_before_it_gets_its_name(tmp_path, monkey
 
 
 def test_a_missing_folder_is_told(tmp_path):
-    with pytest.raises(OSError, match=r"could not be written .*: make the folder"):
+    with pytest.raises(OSError, match=r"could not be written .*: create the folder"):
         write_atomically(tmp_path / "missing" / "file", "content")
 
 

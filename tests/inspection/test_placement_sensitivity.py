@@ -45,7 +45,7 @@ def test_the_model_is_as_before_also_after_a_failure():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda: attention_changes(model("absolute"), IMAGES, [(1, 1)]), "has no coordinates that could be moved"),
+        (lambda: attention_changes(model("absolute"), IMAGES, [(1, 1)]), "has no coordinates to move: use"),
         (lambda: attention_changes(model("liere8").train(), IMAGES, [(1, 1)]), "eval mode"),
         (lambda: attention_changes(model("liere8"), IMAGES, []), "at least one offset"),
     ],
