@@ -1,4 +1,4 @@
-"""Wrong input is told in one line; a bug keeps its traceback."""
+"""Invalid input is reported in one line; a bug keeps its traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Positions that change in training: how far, how likely, and what stays."""
+"""Random changes of positions in training: their range, their distribution, and what does not change."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_agrees_with_the_formula_written_out(shape, batch, shift, stretch, zoom,
 
 
 def offsets(coordinates: Tensor, draws: int, **options) -> Tensor:
-    """Return `draws` offsets of tokens on an axis: as many axes at once, of which each has its own."""
+    """Return `draws` random offsets, by giving the positions as many axes, each with its own offset."""
     positions = coordinates[:, None].expand(-1, draws)
     moved = augment_positions(positions, generator=seeded(0), **options) - positions
     assert_close(moved, moved[:1].expand_as(moved), 4 * torch.finfo(coordinates.dtype).eps * moved.abs().max().item())
@@ -233,7 +233,7 @@ class TestNoise:
         assert torch.equal(augment_positions(positions, noise=1.0, step=0), positions)
 
     def test_it_comes_before_factors(self):
-        """So that a token is as far off in the steps of the stretched grid."""
+        """Noise is added first, so that it is relative to the steps of the stretched grid."""
         positions = torch.zeros(1000, 1, dtype=torch.float64)
         moved = augment_positions(positions, noise=0.5, zoom=8.0, step=1.0, generator=seeded(1))
         factor = augment_positions(positions + 1, zoom=8.0, generator=_after(seeded(1), 1000))[0]
@@ -366,7 +366,7 @@ class TestTypesAndShapes:
 
 
 class TestSteps:
-    """The step that is taken where none is given, seen from offsets: the smallest of them that is not 0."""
+    """Return the step used by default, inferred from the offsets: the smallest one that is not 0."""
 
     def step(self, points: Tensor) -> list[float]:
         found = [offsets(coordinates.double(), 400, shift=3.0) for coordinates in points.T]
@@ -400,7 +400,7 @@ class TestSteps:
     @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
     @pytest.mark.parametrize("size", [8, 14, 32, 64])
     def test_it_is_that_of_a_grid_whose_coordinates_are_rounded(self, dtype, size):
-        """A step that is off by a little is one offset too many or too few at the end."""
+        """A slightly wrong step gives one offset too many or too few at the end of the range."""
         positions = grid_positions((size,)).to(dtype).expand(-1, 3000)
         steps = augment_positions(positions, shift=1.0, generator=seeded(0))[0].double() * (size - 1)
         assert_close(steps, steps.round(), (size - 1) * torch.finfo(dtype).eps)

@@ -1,4 +1,4 @@
-"""What pictures of records show: a bar for each model, as long as its median, with its quartiles as whiskers."""
+"""Figures of records: a bar for each model, as long as its median, with quartiles as whiskers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tables show of a record: ratios with their spread, and no times that contradict them."""
+"""Tables of records: ratios with their spread, and no times that contradict them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments that several commands have."""
+"""Arguments shared by several commands."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ TINY = {"size": "vit_tiny", "depth": 1, "image_size": 8, "patch_size": 4, "num_c
 
 @pytest.fixture
 def tiny(monkeypatch, hasty):
-    """Every quick question on sizes that take a moment."""
+    """All questions with sizes that take seconds."""
     monkeypatch.setattr(rotations, "QUICK_CASES", [rotations.Case("tiny case", 4, head_dim=8, heads=1, grid=(2, 2))])
     monkeypatch.setattr(step, "QUICK_SITUATIONS", [step.Situation(8, 4, 1, depth=1)])
     monkeypatch.setitem(sys.modules, "timm", None)  # not installed

@@ -156,7 +156,7 @@ class TestGoodRuns:
         assert (
             line == "run: stopped by SIGTERM before its first checkpoint: nothing to save, run the same command again"
         )
-        assert main(command) == 128 + signal.SIGTERM  # the folder is there, but nothing in it is lost
+        assert main(command) == 128 + signal.SIGTERM  # the folder exists, but nothing in it is lost
         (tmp_path / "run" / "checkpoints" / "last.ckpt").touch()
         assert main(["train", "--resume", str(tmp_path / "run")]) == 128 + signal.SIGTERM
         assert "stopped by SIGTERM; resume with: liere train --resume" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Encodings by name: built-in ones, registered ones, and those of other people's modules."""
+"""Encodings by name: built-in ones, registered ones, and those of other packages."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ not_a_class = 3
 
 @pytest.fixture(autouse=True)
 def own_registry(monkeypatch):
-    """Leave no names behind."""
+    """Remove registered names after each test."""
     for table in (registry._REGISTERED, registry._BY_PATH):
         monkeypatch.setattr(registry, "_REGISTERED" if table is registry._REGISTERED else "_BY_PATH", {})
 
 
 @pytest.fixture
 def module(tmp_path, monkeypatch):
-    """A package of somebody else with an encoding in it."""
+    """A third-party package with an encoding."""
     (tmp_path / "somebody").mkdir()
     (tmp_path / "somebody" / "__init__.py").write_text("")
     (tmp_path / "somebody" / "ideas.py").write_text(MODULE)

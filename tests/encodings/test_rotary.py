@@ -1,4 +1,4 @@
-"""The practitioner's three lines."""
+"""Rotary encodings called directly on queries and keys."""
 
 from __future__ import annotations
 

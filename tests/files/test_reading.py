@@ -12,7 +12,7 @@ from liere.files.reading import DamagedError, open_regular, read_bytes, read_gzi
 
 @pytest.fixture
 def strange_files(tmp_path):
-    """What is there, but is no regular file."""
+    """Paths that exist but are not regular files."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "pipe")

@@ -11,7 +11,7 @@ from liere.files.writing import prepare_folder, write_atomically
 
 @pytest.fixture
 def limit_of_files():
-    """Let files grow to 1,000 bytes only: a disk that is full."""
+    """Limit files to 1,000 bytes, like a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
     yield

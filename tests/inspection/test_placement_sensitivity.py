@@ -28,7 +28,7 @@ def test_rotations_that_do_not_commute_notice_that_the_grid_moved():
 
 
 def test_relative_positions_move_the_prefix_alone():
-    """RoPE knows differences of positions, and the CLS token has none."""
+    """RoPE depends only on relative positions, and the CLS token has no position."""
     changes = attention_changes(model("rope_mixed"), IMAGES, [(3, 5)])
     assert changes[0].prefix > 1e-4
     assert changes[0].prefix > 5 * changes[0].patches

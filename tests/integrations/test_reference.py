@@ -58,7 +58,7 @@ def _assert_relative(found: torch.Tensor, expected: torch.Tensor, tolerance: flo
 
 
 def reference_weights(depth: int = 2, block_size: int = 8) -> dict[str, torch.Tensor]:
-    """Random weights in the layout of the published code: 32 px, patch 4, 128 wide."""
+    """Random weights in the layout of the published code: 32 px, patch 4, width 128."""
     dim, mlp = 128, 96
     layer = {
         "0.norm.weight": [dim],

@@ -1,4 +1,4 @@
-"""Fast paths of rotating against loops and plain operations, element by element, values and gradients."""
+"""Fast rotation of queries and keys against loops and plain operations, for values and gradients."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_whole_numbers_are_not_rotated():
 
 
 def qkv_views(batch, heads, tokens, head_dim, dtype, seed):
-    """Queries and keys as attention has them: views of one projection."""
+    """Queries and keys as in attention: views of one projection."""
     generator = torch.Generator().manual_seed(seed)
     qkv = torch.randn(batch, tokens, 3, heads, head_dim, generator=generator, dtype=torch.float64).to(dtype)
     q, k, _ = (part.transpose(1, 2) for part in qkv.requires_grad_().unbind(2))
@@ -127,7 +127,7 @@ def test_pairs_agree_with_plain_operations_and_so_do_gradients(
 
 @given(batch=st.integers(1, 3), own=st.booleans(), tokens=st.integers(1, 4), prefix=st.integers(0, 1), seed=seeds)
 def test_planes_get_the_gradient_of_their_angles(batch, own, tokens, prefix, seed):
-    """The first column receives it all, so what is compared is the angle's."""
+    """The first column receives the whole gradient, so the gradients of the angles are compared."""
     q, k = qkv_views(batch, 2, prefix + tokens, 7 if seed % 2 else 8, torch.float64, seed)
     generator = torch.Generator().manual_seed(seed)
     angle = torch.randn(*[batch] * own, 2, tokens, 3, generator=generator, dtype=torch.float64, requires_grad=True)

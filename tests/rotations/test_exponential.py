@@ -41,7 +41,7 @@ def test_agrees_with_eigenvectors(size, norm, dtype, seed):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("angle", [0.25, 0.4999, 0.5, 0.9999, 3.0, 63.99])
 def test_the_polynomial_is_long_enough(dtype, angle):
-    """One turning plane in 5 dimensions has the largest norm that the polynomial is used for, and is known exactly."""
+    """One rotating plane in 5 dimensions, at the largest norm for the polynomial, has a known exponential."""
     X, R = torch.zeros(5, 5, dtype=dtype), torch.eye(5, dtype=torch.float64)
     X[1, 3], X[3, 1] = angle, -angle
     exact = X[1, 3].double()
