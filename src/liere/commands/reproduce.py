@@ -22,11 +22,11 @@ SCALES = ("small", "paper")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.usage = (
-        "liere reproduce (list | all | NAME) [--scale small|paper] [--only DATA] [--seeds N ...] "
-        "[--encodings NAME ...] [--data DIR] [--out DIR] [--jobs N] [--smoke] [--own] [--dry-run] [--configs DIR] "
-        "[--export DIR] [--SECTION.FIELD X ...]"
+        "liere reproduce (list | all | NAME) [--scale small|paper] [--only DATA] [--seeds N ...]\n"
+        "                       [--encodings NAME ...] [--data DIR] [--out DIR] [--jobs N] [--smoke]\n"
+        "                       [--own] [--dry-run] [--configs DIR] [--export DIR] [--SECTION.FIELD VALUE ...]"
     )
-    parser.add_argument("name", metavar="NAME", help="a name printed by `liere reproduce list`, or all, or list")
+    parser.add_argument("name", metavar="NAME", help="list to print all names, one of these names, or all")
     parser.add_argument("--scale", choices=SCALES, default="small", help="scale of the experiments (default: small)")
     parser.add_argument(
         "--only", action="append", default=[], metavar="DATA", help="use this data set only; can be repeated"
