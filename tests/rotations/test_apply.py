@@ -54,9 +54,9 @@ def test_apply_keeps_the_dtype_of_x(dtype):
         (
             (2, 9, 2, 4, 4),
             2,
-            "x has 10 tokens, num_prefix_tokens=2 of them .* there are 9 positions: give 8,",
+            "x has 10 tokens, num_prefix_tokens=2 of them .* there are 9 positions: pass 8 as",
         ),
-        ((2, 11, 2, 4, 4), 0, "x has 10 tokens, .* there are 11 positions: give 10,"),
+        ((2, 11, 2, 4, 4), 0, "x has 10 tokens, .* there are 11 positions: pass 10 as"),
         ((3, 10, 2, 4, 4), 0, "rotations are for 3 heads, but x has 2"),
         ((2, 10, 3, 4, 4), 0, "3 blocks of size 4 need head_dim 12, but x has 8"),
         ((4, 2, 10, 2, 4, 4), 0, r"batch shape \[4\], but x has \[5\]"),
