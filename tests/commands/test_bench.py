@@ -61,7 +61,7 @@ def test_all_questions_write_records_and_pictures(tiny, capsys, tmp_path):
     for shown in (
         "tiny case",
         "rope_mixed",
-        "What does random placement cost",
+        "How much time does random placement add",
         "tiny memory",
         "batch size",
         "timm is not installed",
