@@ -117,7 +117,7 @@ def race(
         Spread(low=1.0, median=1.0, high=1.0)
     """
     if not contestants:
-        raise InputError("contestants is empty: name at least one")
+        raise InputError("contestants is empty: give at least one")
     if rounds < 1:
         raise InputError(f"rounds must be at least 1, got {rounds}")
     watch(name, 0, rounds)

@@ -144,7 +144,8 @@ def _plan(name: str, args: argparse.Namespace, options: dict[str, Any]) -> None:
         say(f"{name}: needs no runs")
     elif args.configs is not None:
         number = write_configs(reproduction, args.configs)
-        say(f"wrote {number} configurations to {args.configs}; to train one, run: liere train --config FILE")
+        what = "1 configuration" if number == 1 else f"{number} configurations"
+        say(f"wrote {what} to {args.configs}; to train one, run: liere train --config FILE")
     else:
         say("\n".join(describe_missing(reproduction)))
         reproduction.check()
