@@ -1,4 +1,4 @@
-"""The fields of a configuration, in a file and as arguments: what is wrong with them is told, with a remedy."""
+"""The fields of a configuration, in a file and as arguments: invalid values get an error with a remedy."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ class TestBadConfigurations:
             ("--model.patch_size 7", ["is not divisible by patch_size"]),
             ("--model.dim null", ["dim"]),
             ("--model.size vit_tny", ["unknown size 'vit_tny'", "did you mean 'vit_tiny'?"]),
-            # BUGS (reported): "Overflow when unpacking long long" for both, without a name.
+            # torch's own error, "Overflow when unpacking long long", names no field.
             ("--data.seed 9223372036854775808", ["seed", "9223372036854775808"]),
             ("--training.seed 99999999999999999999", ["seed", "99999999999999999999"]),
-            # BUGS (reported): found out by Lightning after the run's folder was made.
+            # Lightning would report these only after the folder of the run is created.
             ("--hardware.accelerator cpuu", ["accelerator", "'cpuu'"]),
             ("--hardware.accelerator gpu", ["accelerator", "gpu"]),
         ],

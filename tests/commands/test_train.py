@@ -91,7 +91,7 @@ class TestBadResumes:
 
     def test_a_run_has_its_folder_already(self, config, tmp_path, fail):
         run = make_run(tmp_path / "run")
-        assert "--out other goes with a new run" in fail("train --resume", run.folder, "--out other")
+        assert "--out other is for new runs only" in fail("train --resume", run.folder, "--out other")
 
     def test_a_damaged_configuration_is_named(self, config, tmp_path, fail):
         run = make_run(tmp_path / "run")
@@ -156,7 +156,7 @@ class TestGoodRuns:
         assert (
             line == "run: stopped by SIGTERM before its first checkpoint: nothing to save, run the same command again"
         )
-        assert main(command) == 128 + signal.SIGTERM  # the folder is there, but nothing in it is lost
+        assert main(command) == 128 + signal.SIGTERM  # the folder exists, but nothing in it is lost
         (tmp_path / "run" / "checkpoints" / "last.ckpt").touch()
         assert main(["train", "--resume", str(tmp_path / "run")]) == 128 + signal.SIGTERM
         assert "stopped by SIGTERM; resume with: liere train --resume" in capsys.readouterr().out

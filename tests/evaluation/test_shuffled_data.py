@@ -116,7 +116,7 @@ class TestPatches:
         ("size", "patch_size", "words", "message"),
         [
             ((8, 9), (4, 4), 2, "9 is not a multiple of 4"),
-            ((8, 8), (4, 4, 4), 2, "give both one entry an axis"),
+            ((8, 8), (4, 4, 4), 2, "give both one entry per axis"),
             ((8, 8), (0, 4), 2, "at least 1"),
             ((8, 8), (4, 4), 3, "one for each of 2 images"),
         ],
@@ -152,7 +152,7 @@ class TestFrames:
             ((2, 3, 8, 8), (4, 4), "use shuffle_patches for images"),
             ((2, 3, 5, 8, 8), (2, 4, 4), "5 is not a multiple of 2"),
             ((2, 3, 4, 8, 9), (2, 4, 4), "9 is not a multiple of 4"),
-            ((2, 3, 4, 8, 8), (2, 4), "give both one entry an axis"),
+            ((2, 3, 4, 8, 8), (2, 4), "give both one entry per axis"),
         ],
     )
     def test_what_does_not_fit_is_refused(self, shape, patch_size, message):
