@@ -152,7 +152,7 @@ class TestOverrides:
         [
             ({"model.dimm": "8"}, ["unknown field model.dimm", "did you mean 'dim'?"]),
             ({"model.dim": "wide"}, ["model.dim must be", "'wide'"]),
-            ({"model.dim": "[1"}, ["--model.dim '[1' is not a value"]),
+            ({"model.dim": "[1"}, ["--model.dim '[1' is not a valid YAML value"]),
             ({"training.accumulate": "3"}, ["training.accumulate 3"]),
         ],
     )

@@ -75,7 +75,7 @@ def test_it_is_reported_in_a_line():
         "1,234 parameters (56 in the encoding); 2.5 M multiply-adds per image, 3.4 T operations in total: "
         "about 2.0 hours on this machine"
     )
-    assert re.fullmatch(r".* 3\.4 T operations in all", str(Cost(1_234, 56, 2.5e6, 3.4e12, None)))
+    assert re.fullmatch(r".* 3\.4 T operations in total", str(Cost(1_234, 56, 2.5e6, 3.4e12, None)))
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ def load_checkpoint(
         OSError: If the system cannot read it; damaged files raise `CheckpointError` instead.
     """
     if not path.is_file():
-        raise CheckpointError(f"{path} is not a file: it is not used")
+        raise CheckpointError(f"{path} is not a checkpoint, because it is not a file: it is not used")
     try:
         check_torch_file(path)
         with zipfile.ZipFile(path) as archive:
