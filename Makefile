@@ -2,15 +2,23 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-slow test-wheel test-lowest campaign docs lint format clean
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
+
+.PHONY: setup demo test test-slow test-wheel test-lowest campaign docs release-check lint format clean
 setup: .venv/.installed
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev,docs,train,timm,transformers,video,hub]"
+	$(PIP) --editable ".[dev,docs,train,timm,transformers,video,hub]"
+	touch .venv/.demo $@
+
+# The demo needs only a part of it, which installs in a third of the time.
+.venv/.demo: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(PIP) --editable ".[train]"
 	touch $@
 
-demo: setup
+demo: .venv/.demo
 	$(BIN)/liere demo
 
 test: setup
@@ -36,6 +44,10 @@ test-lowest:
 # The documentation site, in docs/_build/html; warnings are errors.
 docs: setup
 	$(BIN)/sphinx-build -W --keep-going -n -q docs docs/_build/html
+
+# Everything before a release, except uploading it: that is left to the commands printed last.
+release-check: setup
+	$(BIN)/python tools/release_check.py
 
 lint: setup
 	$(BIN)/ruff format --check .

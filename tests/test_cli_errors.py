@@ -1,4 +1,4 @@
-"""Wrong input is told in one line; a bug keeps its traceback."""
+"""Invalid input is reported in one line; a bug keeps its traceback."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_bug_keeps_its_traceback(monkeypatch, capsys, error):
         (PermissionError(13, "Permission denied", "file"), "[Errno 13] Permission denied: 'file'"),
         (ImportError("videos need PyAV"), "videos need PyAV"),
         (ModuleNotFoundError("No module named 'yaml'", name="yaml"), "PyYAML is not installed: pip install 'liere[tra"),
-        (MemoryError("9 TiB"), "out of memory (9 TiB): use less data"),
+        (MemoryError("9 TiB"), "out of memory (9 TiB): use a smaller batch"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: 9 TiB"), "out of memory (DefaultCPUAllocator"),
         (RuntimeError("CUDA out of memory. Tried to allocate 9 GiB"), "out of memory (CUDA out of memory"),
     ],

@@ -1,4 +1,4 @@
-"""Every question on tiny sizes: what it finds, not how long that takes."""
+"""Every question with tiny sizes and fake times."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TINY = {"size": "vit_tiny", "depth": 1, "image_size": 8, "patch_size": 4, "num_c
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Races with times of our choice: the contestant in place n takes n + 1 seconds, and a tenth more each round."""
+    """Replace races by fake times: candidate n takes n + 1 seconds, and a tenth more each round."""
 
     def pretend(contestants, rounds, *, name="", watch=watch_nothing):
         watch(name, rounds, rounds)
@@ -128,7 +128,7 @@ def test_seven_rounds_of_placed_steps_cover_the_range_of_offsets():
 
 
 def test_the_draws_of_a_placed_step_are_those_of_its_positions(monkeypatch):
-    """The offset is the first that a forward pass draws."""
+    """The offset is the first random draw of a forward pass."""
     situation = step.Situation(32, 4, 1, depth=1)
     model = step._own_model("liere8", situation, position_shift=step.SHIFT).train()
     moved = []
@@ -154,7 +154,7 @@ def test_step_says_that_timm_is_missing(monkeypatch):
 def test_memory_is_that_of_processes_of_their_own(monkeypatch):
     situation = memory.Situation("tiny", 2, ("absolute", "liere8 recompute"), TINY)
     monkeypatch.setattr(memory, "SITUATIONS", [situation])
-    ballast = torch.ones(2**27)  # 512 MB that no process but this one has
+    ballast = torch.ones(2**27)  # 512 MB that only this process has
     answer = memory.measure(Settings())
     assert peak_memory() > ballast.nbytes
     assert [row["model"] for row in answer.rows] == ["absolute", "liere8 recompute"]

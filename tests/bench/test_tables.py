@@ -1,4 +1,4 @@
-"""What tables show of a record: ratios with their spread, and no times that contradict them."""
+"""Tables of records: ratios with their spread, and no times that contradict them."""
 
 from __future__ import annotations
 
@@ -39,4 +39,4 @@ def test_the_rule_stands_below_the_table():
     legend = " ".join(table.legend)
     assert "Ratios are taken within a round" in legend
     assert "median [quartiles] over 3 rounds" in legend
-    assert "Times are given for the baseline only" in legend
+    assert "Absolute times are given for the baseline only" in legend

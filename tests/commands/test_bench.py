@@ -19,7 +19,7 @@ TINY = {"size": "vit_tiny", "depth": 1, "image_size": 8, "patch_size": 4, "num_c
 
 @pytest.fixture
 def tiny(monkeypatch, hasty):
-    """Every quick question on sizes that take a moment."""
+    """All questions with sizes that take seconds."""
     monkeypatch.setattr(rotations, "QUICK_CASES", [rotations.Case("tiny case", 4, head_dim=8, heads=1, grid=(2, 2))])
     monkeypatch.setattr(step, "QUICK_SITUATIONS", [step.Situation(8, 4, 1, depth=1)])
     monkeypatch.setitem(sys.modules, "timm", None)  # not installed
@@ -61,13 +61,13 @@ def test_all_questions_write_records_and_pictures(tiny, capsys, tmp_path):
     for shown in (
         "tiny case",
         "rope_mixed",
-        "What does random placement cost",
+        "How much time does random placement add",
         "tiny memory",
         "batch size",
         "timm is not installed",
     ):
         assert shown in printed.out
-    assert printed.out.count("quick: not to be quoted") == 7  # the exponential and the step have two tables each
+    assert printed.out.count("quick run: do not quote") == 7  # the exponential and the step have two tables each
     assert "tiny case, forward + backward: 0 of 2\n" in printed.err
 
 
@@ -131,8 +131,8 @@ def test_an_output_that_cannot_be_written_to_is_noticed_first(capsys, monkeypatc
     ("arguments", "message"),
     [
         ("bench", "required: QUESTION"),
-        ("bench step --rounds 0", "argument --rounds: '0' is not a number of at least 1: write it like 7"),
-        ("bench step --threads two", "argument --threads: 'two' is not a number of at least 1"),
+        ("bench step --rounds 0", "argument --rounds: must be a positive integer, for example 7, got '0'"),
+        ("bench step --threads two", "argument --threads: must be a positive integer, for example 7, got 'two'"),
     ],
 )
 def test_usage_errors_exit_with_2(capsys, arguments, message):

@@ -48,7 +48,7 @@ def test_a_folder_that_cannot_be_made_is_told(config, tmp_path, fail):
 
 @pytest.fixture(scope="module")
 def comparison(tmp_path_factory):
-    """The arguments of a comparison that was run."""
+    """The arguments of a finished comparison."""
     folder = tmp_path_factory.mktemp("compare")
     arguments = ["compare", "--config", str(write_config(folder)), "--out", str(folder / "out"), "--examples", "20"]
     arguments += ["--encodings", "absolute:init_std=1", "liere8", "--sizes", "36", "--jobs", "2"]

@@ -50,7 +50,7 @@ def test_configurations_can_be_written_and_trained(tmp_path, capsys):
     ],
 )
 def test_a_table_that_cannot_be_made_of_them_says_so(tmp_path, capsys, name, encodings, message):
-    # Runs of all of them are kept with the project, so that nothing but this is in the way.
+    # The runs of all tables come with the project, so that no other error can occur first.
     for more in ([], ["--dry-run"], ["--configs", str(tmp_path / "configs")]):
         assert main(["reproduce", name, "--out", str(tmp_path), "--encodings", *encodings.split(), *more]) == 2
         assert f"{name} cannot be made with --encodings {encodings}: {message}" in capsys.readouterr().err

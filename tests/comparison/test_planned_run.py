@@ -49,5 +49,5 @@ def test_a_log_that_cannot_be_written_is_told(tmp_path):
     (run,) = plan(tmp_path).runs
     run.folder.parent.mkdir(parents=True, exist_ok=True)
     os.mkfifo(run.folder.with_name(f"{run.folder.name}.log"))  # nobody reads it: opening it would wait for ever
-    with pytest.raises(ValueError, match=r"none-seed0\.log is a named pipe, not a regular file: move it away"):
+    with pytest.raises(ValueError, match=r"none-seed0\.log is a named pipe, not a regular file: replace it"):
         plan(tmp_path)

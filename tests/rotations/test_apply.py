@@ -1,4 +1,4 @@
-"""Fast paths of rotating against loops and plain operations, element by element, values and gradients."""
+"""Fast rotation of queries and keys against loops and plain operations, for values and gradients."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def test_apply_keeps_the_dtype_of_x(dtype):
         (
             (2, 9, 2, 4, 4),
             2,
-            "x has 10 tokens, num_prefix_tokens=2 of them .* there are 9 positions: give 8,",
+            "x has 10 tokens, num_prefix_tokens=2 of them .* there are 9 positions: pass 8 as",
         ),
-        ((2, 11, 2, 4, 4), 0, "x has 10 tokens, .* there are 11 positions: give 10,"),
+        ((2, 11, 2, 4, 4), 0, "x has 10 tokens, .* there are 11 positions: pass 10 as"),
         ((3, 10, 2, 4, 4), 0, "rotations are for 3 heads, but x has 2"),
-        ((2, 10, 3, 4, 4), 0, "3 blocks of 4 need a head of 12, but x has 8"),
+        ((2, 10, 3, 4, 4), 0, "3 blocks of size 4 need head_dim 12, but x has 8"),
         ((4, 2, 10, 2, 4, 4), 0, r"batch shape \[4\], but x has \[5\]"),
         ((2, 10, 2, 4, 3), 0, r"rotations \[2, 10, 2, 4, 3\]"),
         ((2, 10, 2, 4, 4), -1, "num_prefix_tokens must be between 0 and the 10 tokens of x, got -1"),
@@ -76,7 +76,7 @@ def test_whole_numbers_are_not_rotated():
 
 
 def qkv_views(batch, heads, tokens, head_dim, dtype, seed):
-    """Queries and keys as attention has them: views of one projection."""
+    """Queries and keys as in attention: views of one projection."""
     generator = torch.Generator().manual_seed(seed)
     qkv = torch.randn(batch, tokens, 3, heads, head_dim, generator=generator, dtype=torch.float64).to(dtype)
     q, k, _ = (part.transpose(1, 2) for part in qkv.requires_grad_().unbind(2))
@@ -127,7 +127,7 @@ def test_pairs_agree_with_plain_operations_and_so_do_gradients(
 
 @given(batch=st.integers(1, 3), own=st.booleans(), tokens=st.integers(1, 4), prefix=st.integers(0, 1), seed=seeds)
 def test_planes_get_the_gradient_of_their_angles(batch, own, tokens, prefix, seed):
-    """The first column receives it all, so what is compared is the angle's."""
+    """The first column receives the whole gradient, so the gradients of the angles are compared."""
     q, k = qkv_views(batch, 2, prefix + tokens, 7 if seed % 2 else 8, torch.float64, seed)
     generator = torch.Generator().manual_seed(seed)
     angle = torch.randn(*[batch] * own, 2, tokens, 3, generator=generator, dtype=torch.float64, requires_grad=True)

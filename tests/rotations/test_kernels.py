@@ -190,7 +190,7 @@ def test_the_workspace_serves_training_after_inference():
 
 
 class CountProducts(TorchDispatchMode):
-    """Counts the matrices that are multiplied."""
+    """Count the matrices that are multiplied."""
 
     def __init__(self):
         super().__init__()

@@ -76,7 +76,7 @@ def test_images_that_belong_to_no_data_set_are_predicted(trained):
 
 def test_a_run_whose_data_were_not_given_here_says_what_to_do(trained, monkeypatch):
     monkeypatch.setattr(torch_datasets, "_GIVEN", {})  # as in another process
-    message = r"given from Python \(TensorDataset: 60 all examples\) and are not here; give them again: data=liere.data"
+    message = r"passed from Python \(TensorDataset: 60 all examples\) and are not available: pass them again with data="
     with pytest.raises(ValueError, match=message):
         toolkit.evaluate(trained.folder, progress=False)
     assert toolkit.predict(trained.folder, corners(3, seed=5).tensors[0])  # which needs none

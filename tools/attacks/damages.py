@@ -186,7 +186,7 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
         # The last one is still there.
         resumed = arena.run("train", "--resume", run)
         losses += resumed.losses(0) or compare(reference, run)
-        is_newest = f"going on after step {lines[-1][2]} of" in resumed.output
+        is_newest = f"resuming after step {lines[-1][2]} of" in resumed.output
         losses += [] if is_newest else [f"resumed, but not after step {lines[-1][2]}: {resumed.output[-300:]!r}"]
         shutil.rmtree(run)
         return Verdict(f"{BATCH} damages of last.ckpt, the last one resumed ({lines[-1][0]})", losses, BATCH)

@@ -1,7 +1,7 @@
-"""A process that takes train steps and tells its peak memory: `python -m liere.bench.memory_probe '<json>'`.
+"""A process that takes train steps and prints its peak memory: `python -m liere.bench.memory_probe '<json>'`.
 
-The JSON is what `Load` holds. Memory that a process had once is not given back for sure, so that each measurement needs
-a process of its own.
+The JSON has the fields of `Load`. A process may not return freed memory to the system, so each measurement needs a
+fresh process.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from liere.presets import create_model
 
 __all__ = ["Load", "peak_memory", "probe"]
 
-STEPS = 2  # The second meets what the first has left.
+STEPS = 2  # the second step also has the memory that the first one left allocated
 
 
 @dataclass(frozen=True)
 class Load:
-    """A model, and the steps that it takes.
+    """A model and its training batch.
 
     Attributes:
-        batch_size: Inputs of a step.
+        batch_size: Inputs per step.
         model: Arguments of `create_model`.
-        threads: Threads of torch.
+        threads: Number of torch threads.
     """
 
     batch_size: int
@@ -38,7 +38,7 @@ class Load:
 
 
 def probe(load: Load) -> dict[str, int]:
-    """Take train steps, and return the peak memory of this process before and after them, in bytes."""
+    """Take train steps and return the peak memory of this process before and after them, in bytes."""
     torch.set_num_threads(load.threads)
     torch.manual_seed(0)
     model = create_model(**load.model)
@@ -57,10 +57,9 @@ def probe(load: Load) -> dict[str, int]:
 
 
 def peak_memory() -> int:
-    """Return the most memory that this process has had in use at once, in bytes.
+    """Return the peak memory of this process, in bytes.
 
-    Linux knows it of the program that runs now; `getrusage`, for the systems without, may tell that of the program
-    which started this one.
+    On Linux it is read from `/proc`; elsewhere from `getrusage`, which may include the program that started this one.
     """
     try:
         lines = Path("/proc/self/status").read_text().splitlines()

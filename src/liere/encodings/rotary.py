@@ -23,19 +23,19 @@ __all__ = ["RotaryEncoding"]
 
 
 class RotaryEncoding(PositionEncoding):
-    """Base of the rotary encodings. A subclass says what the generators are: `skew_generators`.
+    """Base class of the rotary encodings. A subclass defines the generators in `skew_generators`.
 
     Args:
         ndim: Number of position axes.
         head_dim: Width of a head.
         block_size: Size of the diagonal blocks of a generator.
         num_blocks: Number of blocks; dimensions beyond them are not rotated.
-        num_heads: Heads of a layer; rotations for one head serve any number of heads.
+        num_heads: Number of heads per layer; with 1, any number of heads can share the rotations.
         depth: Number of layers.
         share_heads: Whether all heads of a layer have the same generators.
         share_layers: Whether all layers have the same generators.
-        recompute: Whether a transformer makes the rotations again in its backward pass instead of keeping them. Layers
-            that share them keep the one set.
+        recompute: Whether a transformer recomputes the rotations in its backward pass instead of storing them. Layers
+            that share rotations store one set.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class RotaryEncoding(PositionEncoding):
         self._cache = RotationCache()
 
     def skew_generators(self, layer: int = 0) -> Float[Tensor, "ndim heads blocks b b"]:
-        """Return the generators of a layer, in fp32 at least; `heads` is 1 where heads share them."""
+        """Return the generators of a layer, in fp32 or higher; `heads` is 1 if heads share them."""
         raise NotImplementedError
 
     def rotations(
@@ -75,11 +75,11 @@ class RotaryEncoding(PositionEncoding):
     ) -> Float[Tensor, "*batch num_heads tokens blocks b b"]:
         """Return the rotation of every head, token and block in a layer, in fp32 or fp64.
 
-        Where heads share generators the result is an expanded view.
+        If heads share generators, the result is an expanded view.
 
         Raises:
-            TypeError: If positions are no tensor of real numbers.
-            ValueError: If positions have the wrong number of axes or are not finite, or on an unknown layer.
+            TypeError: If positions are not a tensor of real numbers.
+            ValueError: If positions have the wrong number of axes or are not finite, or the layer does not exist.
         """
         check_positions(positions, self.ndim)
         return self._expand(self._layer(positions, layer))
@@ -95,15 +95,15 @@ class RotaryEncoding(PositionEncoding):
         num_prefix_tokens: int = 0,
         k_num_prefix_tokens: int | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Rotate queries and keys by their positions; any attention may follow.
+        """Return queries and keys rotated according to their positions, for use in any attention function.
 
         Args:
             q: Queries.
             k: Keys.
-            positions: Positions of the queries, for the whole batch or one set for each member.
+            positions: Positions of the queries, one set for the whole batch or one per example.
             k_positions: Positions of the keys, for cross-attention; by default those of the queries.
-            layer: Which layer's generators to use.
-            num_prefix_tokens: Leading tokens without a position (CLS, registers), left as they are.
+            layer: Index of the layer whose generators are used.
+            num_prefix_tokens: Number of leading tokens without a position (CLS, registers), which are not rotated.
             k_num_prefix_tokens: The same for the keys; by default as for the queries.
 
         Returns:
@@ -140,8 +140,8 @@ class RotaryEncoding(PositionEncoding):
     def layer_rotations(self, positions: Float[Tensor, "*batch tokens ndim"], depth: int) -> Iterator[Rotations]:
         """Yield each layer's own rotations; layers that share generators share the tensor.
 
-        Without gradients, in eval mode, rotations are kept for as long as positions and generators stay the same. With
-        `recompute` and gradients, what is yielded is a function that makes them.
+        In eval mode without gradients, rotations are cached for as long as positions and generators stay the same. With
+        `recompute` and gradients, each layer gets a function that makes its rotations.
         """
         check_positions(positions, self.ndim)
         layers = 1 if self.share_layers else depth
@@ -154,22 +154,22 @@ class RotaryEncoding(PositionEncoding):
         yield from itertools.repeat(next(rotations), depth) if self.share_layers else rotations
 
     def clear_cache(self) -> None:
-        """Forget the rotations that were kept from inference, and give the working memory of this thread back.
+        """Clear the rotations cached during inference and free the working memory of this thread.
 
-        Needed on a GPU after changing generators through `.data`, or an attribute that `skew_generators` reads: that
-        leaves no trace. Other changes are noticed, and on CPU all are.
+        This is needed on a GPU after changing generators through `.data`, or changing an attribute that
+        `skew_generators` reads, which cannot be detected there. Other changes are detected; on CPU, all are.
         """
         self._cache.clear()
         drop_buffers()
 
     def train(self, mode: bool = True) -> RotaryEncoding:
-        """Switch between training and evaluation; training needs no kept rotations."""
+        """Switch between training and evaluation mode; switching to training clears the cache."""
         if mode:
             self._cache.clear()
         return super().train(mode)
 
     def check_fit(self, shape: TransformerShape) -> None:
-        """Raise `ValueError` if axes, head width, number of heads or of layers differ."""
+        """Raise `ValueError` if the number of axes, the head width, or the number of heads or layers differs."""
         for argument, mine, theirs, serves_any in [
             ("ndim", self.ndim, shape.ndim, False),
             ("head_dim", self.head_dim, shape.head_dim, False),
@@ -199,13 +199,13 @@ class RotaryEncoding(PositionEncoding):
         return next(self._rotations(positions, self._generators([layer], positions), key=layer))
 
     def _rotations(self, positions: Tensor, generators: Tensor, key: int | None = None) -> Iterator[Tensor]:
-        """Yield the rotations of each layer: kept ones at inference."""
+        """Yield the rotations of each layer, from the cache at inference."""
         if self._wants_gradients(positions, generators) or self.training or not values_are_visible(generators):
             return position_rotations(positions, generators)
         return iter(self._kept_rotations(positions, generators, key))
 
     def _generators(self, layers: Iterable[int], positions: Tensor) -> Tensor:
-        """Return the generators `[layers, ndim, heads, blocks, b, b]` where the positions are, in fp32 at least."""
+        """Return the generators `[layers, ndim, heads, blocks, b, b]`, on the positions' device, in fp32 or higher."""
         dtypes = [positions.dtype, torch.float32, *(p.dtype for p in self.parameters())]
         dtype = functools.reduce(torch.promote_types, dtypes)
         return torch.stack([self.skew_generators(layer) for layer in layers]).to(positions.device, dtype)
@@ -214,8 +214,8 @@ class RotaryEncoding(PositionEncoding):
         return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
 
     def _kept_rotations(self, positions: Tensor, generators: Tensor, key: int | None) -> list[Tensor]:
-        # In host memory the generators themselves are compared: that notices everything. Elsewhere they are new
-        # tensors each time, and what they are made from has to do.
+        # In host memory the generators themselves are compared, which detects every change. Elsewhere they are new
+        # tensors each time, so the tensors they are made from are compared.
         host = generators.device.type == "cpu"
         sources = [positions, generators] if host else [positions, *self.parameters(), *self.buffers()]
         found = self._cache.find(sources, key)
@@ -227,7 +227,7 @@ class RotaryEncoding(PositionEncoding):
         return found
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> RotaryEncoding:
-        self._cache.clear()  # moving elsewhere, or to another type
+        self._cache.clear()  # the device or dtype may change
         return super()._apply(fn, recurse)
 
     def _expand(self, rotations: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Rotations: the exponential of skew-symmetric matrices, and rotating queries and keys by it."""
+"""Rotations: the exponential of skew-symmetric matrices, and its application to queries and keys."""
 
 from liere.rotations import flop_formulas  # noqa: F401  (registers them)
 from liere.rotations.apply import apply_rotations, check_shapes, rotate_together

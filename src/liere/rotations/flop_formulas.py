@@ -1,4 +1,4 @@
-"""What torch's own counter of floating-point operations shall know of our operators."""
+"""FLOP formulas of this library's operators for torch's FLOP counter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from liere.rotations.squarings import levels, skew_norm
 __all__: list[str] = []
 
 _FORWARD, _BACKWARD = (lambda products: products), (lambda products: 3 * products - 1)
-"""The backward pass makes all products but the last one again, and two for each."""
+"""The backward pass repeats all products except the last one, and adds two for each product."""
 
 
 def _exp_products(X: Tensor, count: Any) -> int:
@@ -32,7 +32,7 @@ def _position_products(positions: Tensor, generators: Tensor, backward: bool) ->
     if plan.rays is None:
         return generators.shape[1] * int((_BACKWARD if backward else _FORWARD)(own).sum())
     products = _ray_products(plan.rays, own, *((_BACKWARD, 2) if backward else (_FORWARD, 1)))
-    if backward:  # extra rotations are made again
+    if backward:  # extra rotations are recomputed
         products += _ray_products(plan.rays.of_extra(), own, _FORWARD, 1)
     return generators.shape[1] * products
 
@@ -76,6 +76,6 @@ def _(
 
 
 def _rotate_flops(xs: list[Tensor], rotations: Tensor) -> int:
-    """Two for each entry of each matrix that meets a vector."""
+    """Return two operations for each matrix entry that is multiplied by a vector entry."""
     positions, blocks, size, _ = rotations.shape[-4:]
     return 2 * sum(x.shape[:-2].numel() for x in xs) * positions * blocks * size**2
