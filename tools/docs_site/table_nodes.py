@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import groupby
 
 from docutils import nodes
@@ -9,6 +10,8 @@ from docutils import nodes
 from liere.report.table_cells import Cell, Column, Table
 
 __all__ = ["table_nodes", "text_nodes"]
+
+OPTION = re.compile(r"(?<![`\w-])--\w[\w.-]*\w(?=[^`]*(?:`[^`]*`[^`]*)*$)")  # outside of backticks
 
 
 def table_nodes(table: Table, *, with_title: bool = True) -> list[nodes.Node]:
@@ -27,13 +30,13 @@ def table_nodes(table: Table, *, with_title: bool = True) -> list[nodes.Node]:
 
 
 def text_nodes(text: str) -> list[nodes.Node]:
-    """Return text in which single backticks mark code.
+    """Return text in which single backticks mark code; options like --out are code, too.
 
     Example:
-        >>> [str(node) for node in text_nodes("see `liere train`")]
-        ['see ', '<literal>liere train</literal>']
+        >>> [str(node) for node in text_nodes("see `liere train` and --out")]
+        ['see ', '<literal>liere train</literal>', ' and ', '<literal>--out</literal>']
     """
-    parts = text.split("`")
+    parts = OPTION.sub(r"`\g<0>`", text).split("`")
     return [nodes.literal("", part) if number % 2 else nodes.Text(part) for number, part in enumerate(parts) if part]
 
 
@@ -55,8 +58,8 @@ def _head_rows(columns: list[Column]) -> list[nodes.row]:
 def _row(cells: list[Cell], table: Table) -> nodes.row:
     entries = []
     for place, (cell, column) in enumerate(zip(cells, table.columns, strict=True)):
-        classes = ["head"] if place < table.heads else []
-        entry = nodes.entry(classes=classes + ["number"] * column.numeric)
+        kind = "number" if column.numeric else "head" if place < table.heads else "text"
+        entry = nodes.entry(classes=[kind])
         paragraph = nodes.paragraph()
         paragraph += [nodes.strong("", cell.value)] if cell.strong else text_nodes(cell.value)
         if cell.detail:
