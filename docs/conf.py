@@ -12,7 +12,7 @@ from liere.version import __version__  # noqa: E402
 
 project = "liere"
 author = "The liere developers"
-copyright = author  # noqa: A001  (Sphinx's name)
+copyright = author
 version = release = __version__
 
 extensions = [
@@ -48,7 +48,10 @@ python_maximum_signature_line_length = 88
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 nitpick_ignore_regex = [
-    ("py:.*", r"liere\..*\.(Drawing|Entry|GivenDataset|RunConfig|StoredData|Table)"),  # parts of results that are not for users
+    (
+        "py:.*",
+        r"liere\..*\.(Drawing|Entry|GivenDataset|RunConfig|StoredData|Table)",
+    ),  # parts of results that are not for users
     ("py:.*", r"(?!liere\b).*"),  # names of torch and of the standard library: their pages are elsewhere
 ]
 

@@ -6,7 +6,7 @@
 From a moment of random play one clip starts for each direction, in which the player holds the joystick. Every clip is
 there twice, forwards and backwards, with opposite labels: without the order of the frames nobody can be right in more
 than half of the cases. Splits come from different matches; all classes are equally frequent. The same seed gives the
-same arrays. See docs/clips.md.
+same arrays. See docs/how-to/data-sets.md.
 """
 
 from __future__ import annotations

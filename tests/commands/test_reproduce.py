@@ -21,7 +21,7 @@ from liere.cli import main
         ("main --data.root somewhere", "--data.root is of one data set, and here are several: use --data"),
         ("block --own --hardware.devices 2", "--configs"),
         ("main --own --data nowhere", "no cifar10 in nowhere"),
-        ("main --own --data nowhere", "(python tools/make_clips.py renders it; see docs/clips.md)"),
+        ("main --own --data nowhere", "(python tools/make_clips.py renders it; see docs/how-to/data-sets.md)"),
     ],
 )
 def test_it_is_told_in_a_line_before_anything_runs(tmp_path, monkeypatch, capsys, arguments, message):

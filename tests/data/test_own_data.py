@@ -1,4 +1,4 @@
-"""The page docs/own-data.md, followed step by step, and what it promises."""
+"""The page docs/tutorials/compare-on-your-data.md, followed step by step, and what it promises."""
 
 from __future__ import annotations
 

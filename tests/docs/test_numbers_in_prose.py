@@ -66,7 +66,9 @@ def studied(name: str, variant: str, size: int, **wanted: Any) -> list[list[floa
 
 
 def test_one_change_at_a_time():
-    stretched = [value for size in (276, 372, 540) for seeds in studied("larger", "stretch 2 instead", size) for value in seeds]
+    stretched = [
+        value for size in (276, 372, 540) for seeds in studied("larger", "stretch 2 instead", size) for value in seeds
+    ]
     assert min(stretched) >= 99.0
     unseen = studied("larger", "CLS sees keys unrotated, no placement and no noise", 540)
     assert min(value for seeds in unseen for value in seeds) >= 92.0
@@ -76,7 +78,9 @@ def test_one_change_at_a_time():
 def test_real_images():
     lost = [
         statistics.fmean(before) - statistics.fmean(after)
-        for before, after in zip(studied("cifar10", "no placement", 32), studied("cifar10", "placement 1.15", 32), strict=True)
+        for before, after in zip(
+            studied("cifar10", "no placement", 32), studied("cifar10", "placement 1.15", 32), strict=True
+        )
     ]
     gained = [
         statistics.fmean(after) - statistics.fmean(before)
@@ -91,7 +95,11 @@ def test_real_images():
         f"costs {min(lost):.0f} to {max(lost):.0f} points at the training size",
         f"by {min(gained):.0f} points (RoPE-Mixed) to {max(gained):.0f} (dense LieRE)",
     )
-    best = max(statistics.fmean(seeds) for policy in ("extend", "rescale") for seeds in studied("cifar10", "placement 1.15", 64, policy=policy))
+    best = max(
+        statistics.fmean(seeds)
+        for policy in ("extend", "rescale")
+        for seeds in studied("cifar10", "placement 1.15", 64, policy=policy)
+    )
     rescaled = [statistics.fmean(seeds) for seeds in studied("cifar10", "no placement", 64, policy="rescale")]
     says(PLACEMENT, f"{min(rescaled):.0f} to {max(rescaled):.0f} % at 64 px against {best:.0f} % at best")
 

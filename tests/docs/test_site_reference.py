@@ -81,7 +81,10 @@ def test_the_api_has_every_public_name(module):
 
 
 def test_shapes_stay_in_signatures():
-    assert tidy("(x: ~typing.Annotated[~torch.Tensor, 'a b']) -> Annotated[Tensor, 'c']") == "(x: Tensor['a b']) -> Tensor['c']"
+    assert (
+        tidy("(x: ~typing.Annotated[~torch.Tensor, 'a b']) -> Annotated[Tensor, 'c']")
+        == "(x: Tensor['a b']) -> Tensor['c']"
+    )
 
 
 PAGE = """# Test

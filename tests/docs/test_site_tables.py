@@ -50,7 +50,9 @@ def test_benchmarks_have_every_cell_of_the_terminal(question):
         assert [[text.replace("[", "(").replace("]", ")") for text in row] for row in printed.rows] == table.texts
     if question == "step":
         ratio = look_up(numbers("bench_step.json"), "rows[model=liere8,image_size=224].train.ratio")
-        assert with_quartiles(ratio).replace("[", "(").replace("]", ")") in [text for row in shown[1].texts for text in row]
+        assert with_quartiles(ratio).replace("[", "(").replace("]", ")") in [
+            text for row in shown[1].texts for text in row
+        ]
 
 
 def test_flops_are_what_the_command_prints(capsys):
@@ -118,7 +120,9 @@ def test_numbers_are_looked_up_strictly():
 
 
 def test_escapes_of_markdown_are_undone():
-    page = "**A \\[0, 1)**\n\n| x | a, b | a, c |\n| --- | ---: | ---: |\n| y | p \\< 0.1 | **2.0\\* (1-3)** |\n\nEnd.\n"
+    page = (
+        "**A \\[0, 1)**\n\n| x | a, b | a, c |\n| --- | ---: | ---: |\n| y | p \\< 0.1 | **2.0\\* (1-3)** |\n\nEnd.\n"
+    )
     (table,) = markdown_tables(page)
     assert table.title == "A [0, 1)"
     assert table.texts == [["y", "p < 0.1", "2.0* (1-3)"]]

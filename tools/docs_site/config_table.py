@@ -53,7 +53,9 @@ def type_text(annotation: Any, metadata: typing.Sequence[Any] = ()) -> str:
     if origin is Literal:
         return " or ".join(f"`{value}`" for value in arguments)
     if origin is tuple:
-        return f"list of: {type_text(arguments[0])}" if arguments[1:] == (...,) else f"two of: {type_text(arguments[0])}"
+        return (
+            f"list of: {type_text(arguments[0])}" if arguments[1:] == (...,) else f"two of: {type_text(arguments[0])}"
+        )
     name = NAMES.get(origin or annotation, getattr(annotation, "__name__", str(annotation)))
     return ", ".join([name, *_limits(metadata)])
 

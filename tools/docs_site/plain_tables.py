@@ -54,7 +54,9 @@ def plain_table(
     names = [tuple(head.split(", ", 1)) for head in header]
     shared = [len(name) == 2 for name in names]
     alike = [a[0] == b[0] and len(a) == len(b) == 2 for a, b in pairwise(names)]
-    grouped = [own and (before or after) for own, before, after in zip(shared, [False, *alike], [*alike, False], strict=True)]
+    grouped = [
+        own and (before or after) for own, before, after in zip(shared, [False, *alike], [*alike, False], strict=True)
+    ]
     columns = [
         Column(name[1], name[0], place >= heads) if is_grouped else Column(head, "", place >= heads)
         for place, (name, head, is_grouped) in enumerate(zip(names, header, grouped, strict=True))

@@ -84,7 +84,9 @@ def sensitivity() -> list[Table]:
     return [Table("What moves when the grid moves", columns, lines, heads=2, notes=[note])]
 
 
-def _in_order(groups: dict[tuple[str, str], list[dict[str, Any]]]) -> list[tuple[tuple[str, str], list[dict[str, Any]]]]:
+def _in_order(
+    groups: dict[tuple[str, str], list[dict[str, Any]]],
+) -> list[tuple[tuple[str, str], list[dict[str, Any]]]]:
     states = ["at the start", *(f"trained: {text}" for text in PLACED.values())]
     names = list(dict.fromkeys(encoding for encoding, _ in groups))
     return sorted(groups.items(), key=lambda item: (names.index(item[0][0]), states.index(item[0][1])))

@@ -14,7 +14,7 @@ RECIPE = "spatial/placement.yaml"  # below experiments/
 HARDWARE = {"hardware.accelerator": "cpu"}  # the figures that the demo promises are of a CPU
 SIZES = (108, 168, 276, 372)
 EXAMPLES = 500
-# Generators of blocks of b start in [0, 2 pi sqrt(2 / b)), which was chosen in trials: docs/spatial.md.
+# Generators of blocks of b start in [0, 2 pi sqrt(2 / b)), which was chosen in trials: docs/results/spatial.md.
 ENCODINGS = (
     "absolute",
     "visionllama",

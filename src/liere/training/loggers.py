@@ -89,4 +89,4 @@ def _logger_classes() -> tuple[Any, ...]:
 
 
 def _told(error: Exception) -> str:
-    return f"{reason(error)} ({type(error).__name__}); see logger.init_args in docs/training.md"
+    return f"{reason(error)} ({type(error).__name__}); see logger.init_args in docs/how-to/train.md"

@@ -64,7 +64,7 @@ def read_cifar(
     else:
         raise FileNotFoundError(
             f"no {name} in {root}, neither {source.base_folder} nor {source.filename}: put one of them there "
-            "(docs/data.md says where to get it), or set --data.root to its folder"
+            "(docs/how-to/data-sets.md says where to get it), or set --data.root to its folder"
         )
     batches = {}
     for path, content in found:

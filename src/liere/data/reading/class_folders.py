@@ -37,7 +37,7 @@ def find_classes(root: Path, suffixes: tuple[str, ...], *, may_lack_splits: bool
         return _find_undivided(root, suffixes)
     if not (root / "train").is_dir():
         raise FileNotFoundError(
-            f"there is no folder {root / 'train'} with one folder per class (see docs/data.md): "
+            f"there is no folder {root / 'train'} with one folder per class (see docs/how-to/data-sets.md): "
             "set --data.root to the folder of the data set"
         )
     found = {split: _class_names(root / split) for split in SPLITS if (root / split).is_dir()}
