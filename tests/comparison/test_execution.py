@@ -49,7 +49,7 @@ def test_a_failure_is_told_with_the_last_line_of_the_log(tmp_path, jobs):
     execution.run_plan(made, watch=lambda runs: None, ended=pytest.fail, failed=failed.append)
     assert failed == [
         f"none-seed0 failed with exit code 1 (ValueError: no good): see {log}",
-        f"none-seed1 failed with exit code -9 (it said nothing): see {made.runs[1].log_file}",
+        f"none-seed1 failed with exit code -9 (no output): see {made.runs[1].log_file}",
     ]
 
 

@@ -55,7 +55,7 @@ def test_a_report_is_written_where_it_is_asked_for(result, tmp_path, monkeypatch
 
 @pytest.mark.parametrize("name", ["b", "b.md", ".html", ".b.html"])
 def test_the_name_of_a_page_is_one(result, tmp_path, name):
-    with pytest.raises(ValueError, match=r"must end with .html: Markdown and JSON are written beside it"):
+    with pytest.raises(ValueError, match=r"file must be a name that ends with \.html, for example report\.html, got"):
         result.report(tmp_path / name)
 
 

@@ -72,7 +72,7 @@ def test_a_class_of_a_notebook_takes_part(notebook, tmp_path, capsys):
 def test_without_cloudpickle_it_is_told_before_anything_runs(notebook, tmp_path):
     done = notebook("import sys\nsys.modules['cloudpickle'] = None\n" + NOTEBOOK)
     assert "ImportError: encoding '__main__:Mine' is defined in a script or notebook" in done.stderr
-    assert "pip install cloudpickle, or put the class in a module" in done.stderr
+    assert "pip install cloudpickle, or move the class to a module" in done.stderr
     assert not list((tmp_path / "out").rglob("config.yaml"))
 
 

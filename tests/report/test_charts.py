@@ -109,7 +109,7 @@ class TestSizes:
         assert rows == {0.0, 1.0, 2.0, 3.0, 4.0}
 
     def test_what_is_drawn_is_told_to_those_who_cannot_see_it(self):
-        assert "every seed as a dot, and the 95 % confidence interval over seeds" in resolution_alt(make_comparison())
+        assert "one dot per seed, and the 95 % confidence interval over seeds" in resolution_alt(make_comparison())
         one = make_comparison(seeds=1, sizes=[108])
         assert resolution_alt(one).startswith("Accuracy at 108 px: one model per encoding")
         assert resolution_alt(one) in draw_resolution(one).svg

@@ -48,9 +48,7 @@ def test_a_table_without_some_runs_is_an_error_with_what_there_is(request_of_ini
     gone.rename(tmp_path / "gone")
     monkeypatch.setattr(Reproduction, "check", lambda self: None)  # of the data
     monkeypatch.setattr(Reproduction, "run", lambda self, *, failed, **_: failed("liere8-seed0 failed"))
-    with pytest.raises(
-        RunsFailedError, match="1 run failed, so the table is not complete: liere8-seed0 failed"
-    ) as stop:
+    with pytest.raises(RunsFailedError, match="1 run failed, so the table is incomplete: liere8-seed0 failed") as stop:
         make(request_of_init, command="a call", progress=False)
     assert stop.value.result.page.exists()
     assert len(json.loads((tmp_path / "out" / "init.json").read_text())["runs"]) == 3

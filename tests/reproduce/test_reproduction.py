@@ -73,7 +73,7 @@ class TestFinding:
         fake_all("spatial", tmp_path, only=())
         places = [tmp_path / "runs"]
         assert prepare(CATALOGUE["spatial"], "small", {}, places=places).missing() == []
-        with pytest.raises(ValueError, match="its weights are gone and needed: delete the folder"):
+        with pytest.raises(ValueError, match="its weights are needed and missing: delete the folder"):
             prepare(CATALOGUE["attention"], "small", {}, places=places).missing()
         assert len(prepare(CATALOGUE["attention"], "small", {}, places=[tmp_path / "new", *places]).missing()) == 6
 

@@ -73,4 +73,4 @@ def test_examples_that_some_runs_lack_are_counted(tmp_path):
     assert results.left_out_notes() == []
     whole[keys[0]].predictions[0] = without(whole[keys[0]].predictions[0], 3, 7)
     (note,) = results.left_out_notes()
-    assert note == "Test examples that not all runs have are left out of comparisons: up to 2."
+    assert note == "Comparisons leave out test examples that some runs lack: at most 2."

@@ -1,4 +1,4 @@
-"""Every table and figure at the paper's scale, as a rehearsal: on tiny archives in the true format of the data sets."""
+"""Smoke tests of every table and figure at the paper's scale, on tiny archives in the real format of the data sets."""
 
 from __future__ import annotations
 
@@ -103,5 +103,5 @@ def test_a_run_that_fails_is_named_and_the_others_are_shown(data, tmp_path, caps
     capsys.readouterr()
     assert reproduce("init", data, tmp_path, *fields) == 2
     printed = capsys.readouterr()
-    assert "1 run failed, so the table is not complete" in printed.err
+    assert "1 run failed, so the table is incomplete" in printed.err
     assert "LieRE₈" in printed.out

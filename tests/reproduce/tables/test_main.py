@@ -79,8 +79,8 @@ def test_the_best_is_held_against_the_second_best_over_seeds(outcome):
 
 
 def test_slips_of_the_paper_are_told(outcome):
-    assert outcome.notes[0] == "Ours: mean over seeds, with the worst and the best seed."
-    assert "* absolute, init 1, CIFAR-10: a slip of the paper; 10,000 test images give 62.9-64.8, not 62.9-65.8." in (
+    assert outcome.notes[0] == "Ours: mean over seeds, in parentheses the worst and the best seed."
+    assert "* absolute, init 1, CIFAR-10: error in the paper; 10,000 test images give 62.9-64.8, not 62.9-65.8." in (
         outcome.notes
     )
 

@@ -51,7 +51,7 @@ def test_numbers_leave_out_what_was_not_run():
 
 def test_slips_are_told_for_rows_that_are_shown():
     assert slips(["absolute", "liere8"], ["A", "B"], paper) == [
-        "* absolute, init 0.02, A: a slip of the paper; it is a slip."
+        "* absolute, init 0.02, A: error in the paper; it is a slip."
     ]
     assert slips(["liere8"], ["A"], paper) == []
 
@@ -61,7 +61,7 @@ def test_clips_are_explained_where_there_are_clips():
     assert "56,745 clips" in views_notes(["CIFAR-100", "UCF101"])[0]
 
 
-@pytest.mark.parametrize(("seeds", "start"), [([0], "One seed: intervals are"), ([0, 1], "Ours: mean over seeds")])
+@pytest.mark.parametrize(("seeds", "start"), [([0], "One seed: in parentheses"), ([0, 1], "Ours: mean over seeds")])
 def test_brackets_are_explained_by_the_number_of_seeds(tmp_path, seeds, start):
     results = fake_results("pooling", tmp_path, lambda *_: 0.5, seeds=seeds)
     assert interval_note(results).startswith(start)

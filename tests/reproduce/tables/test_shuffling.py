@@ -68,7 +68,7 @@ def test_frames_are_a_table_of_their_own_and_slips_are_told(tmp_path):
     assert patches["absolute, init 1"][3:] == ["40.9", "39.5", "0.0*"]
     assert frames["LieRE₈"][2].startswith("25.0 (")
     assert frames["LieRE₈"][3:] == ["–"] * 3
-    assert any("40.9 to 39.5 is a drop of 3.4 %, not 0.0" in note for note in outcome.notes)
+    assert any("from 40.9 to 39.5 is a drop of 3.4 %, not 0.0 %" in note for note in outcome.notes)
 
 
 def test_kept_runs_give_the_ratio_of_their_accuracies():
