@@ -1,4 +1,4 @@
-# Each target sets up what it needs in .venv, once.
+# Each target first installs what it needs into .venv, if that has not been done yet.
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -19,17 +19,17 @@ test: setup
 test-slow: setup
 	$(BIN)/python -m pytest -m slow
 
-# Attacks on runs and data files: make campaign MINUTES=30
+# Robustness campaign against runs and data files: make campaign MINUTES=30
 MINUTES ?= 30
 campaign: setup
 	$(BIN)/python tools/campaign.py --minutes $(MINUTES)
 
-# The built wheel in an empty environment: torch, liere and a test runner, nothing else.
+# Tests the built wheel in an environment with only torch, liere and a test runner.
 test-wheel: setup
 	$(BIN)/python tests/wheel.py
 
-# The lowest versions that pyproject.toml declares, in .venv-lowest; several GB, since older torch comes with CUDA.
-# Arguments of pytest: make test-lowest TESTS="-n 2 tests/rotations"
+# Tests the lowest versions that pyproject.toml declares, in .venv-lowest; several GB, because older torch includes CUDA.
+# To pass arguments to pytest: make test-lowest TESTS="-n 2 tests/rotations"
 test-lowest:
 	$(PYTHON) tests/lowest.py .venv-lowest $(TESTS)
 

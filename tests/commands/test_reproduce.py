@@ -24,7 +24,7 @@ from liere.cli import main
         ),
         ("block --own --hardware.devices 2", "--configs"),
         ("main --own --data nowhere", "no cifar10 in nowhere"),
-        ("main --own --data nowhere", "(python tools/make_clips.py renders it; see docs/clips.md)"),
+        ("main --own --data nowhere", "(render it with python tools/make_clips.py; see docs/clips.md)"),
     ],
 )
 def test_it_is_told_in_a_line_before_anything_runs(tmp_path, monkeypatch, capsys, arguments, message):

@@ -241,9 +241,9 @@ def test_finding_says_who_learned_the_task_who_keeps_it_and_who_is_ahead_over_se
     assert headline(make_comparison()) == (
         "With 3 seeds per encoding: at 108 px (the training size), RoPE-Mixed, LieRE₈ and LieRE (dense) reach 95 % "
         "accuracy in every seed, absolute and VisionLLaMA in none. At 276 px, no seed does. There, LieRE (dense), "
-        "91.6 % on average (90.1 to 93.7), is ahead of LieRE₈, 65.1 % on average (62.2 to 70.5), in every seed (p = 0.004, "
-        "paired t test over seeds). LieRE (dense) is ahead of VisionLLaMA, absolute and RoPE-Mixed in every seed, with "
-        "p < 0.05 over seeds."
+        "91.6 % on average (90.1 to 93.7), is ahead of LieRE₈, 65.1 % on average (62.2 to 70.5), in every seed "
+        "(p = 0.004, paired t test over seeds). LieRE (dense) is ahead of VisionLLaMA, absolute and RoPE-Mixed in "
+        "every seed, with p < 0.05 over seeds."
     )
 
 
