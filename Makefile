@@ -33,10 +33,14 @@ test-wheel: setup
 test-lowest:
 	$(PYTHON) tests/lowest.py .venv-lowest $(TESTS)
 
+# Pages and folders with text for readers.
+PROSE := README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md Makefile conftest.py setup.py docs src tests tools experiments examples
 lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/codespell $(PROSE)
+	$(BIN)/python tools/check_prose.py
 	$(BIN)/mypy
 
 format: setup

@@ -30,15 +30,15 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: chrom
 # The least contrast, by WCAG 2, of all text with what is behind it.
 LEAST_CONTRAST = """() => {
   const parse = (text) => text.match(/[\\d.]+/g).map(Number);
-  const luminance = (colour) => {
-    const [r, g, b] = parse(colour).slice(0, 3).map((value) => value / 255)
+  const luminance = (color) => {
+    const [r, g, b] = parse(color).slice(0, 3).map((value) => value / 255)
       .map((value) => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const behind = (element) => {
     for (let node = element; node; node = node.parentElement) {
-      const colour = getComputedStyle(node).backgroundColor;
-      if ((parse(colour)[3] ?? 1) === 1) return colour;
+      const color = getComputedStyle(node).backgroundColor;
+      if ((parse(color)[3] ?? 1) === 1) return color;
     }
     throw new Error("no background");
   };
@@ -46,10 +46,10 @@ LEAST_CONTRAST = """() => {
   for (const element of document.body.querySelectorAll("*")) {
     if (![...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim())) continue;
     const style = getComputedStyle(element);
-    const colour = element instanceof SVGElement ? style.fill : style.color;
-    const [high, low] = [luminance(colour), luminance(behind(element))].sort((a, b) => b - a);
+    const color = element instanceof SVGElement ? style.fill : style.color;
+    const [high, low] = [luminance(color), luminance(behind(element))].sort((a, b) => b - a);
     const contrast = (high + 0.05) / (low + 0.05);
-    if (contrast < least.contrast) least = { contrast, text: element.textContent.slice(0, 40), colour };
+    if (contrast < least.contrast) least = { contrast, text: element.textContent.slice(0, 40), color };
   }
   return least;
 }"""
