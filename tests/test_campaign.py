@@ -1,4 +1,4 @@
-"""The campaign of attacks: that it counts right, and ten minutes of it."""
+"""The attack campaign: its counts, and a ten-minute run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every experiment is a configuration that can be run, and says what it costs and what to expect."""
+"""Every experiment is a valid configuration whose header gives its cost and expected score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown while runs are trained and tested."""
+"""Terminal output while runs are trained and tested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which runs of a plan are made, in which order, and what is told of them."""
+"""Which runs of a plan are executed, in which order, and which callbacks are called."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.evaluation.test_summary import pretend
 
 @pytest.fixture
 def jobs(monkeypatch):
-    """Receive the jobs instead of running them; those whose names are in `codes` end with these."""
+    """Record the jobs instead of running them; jobs named in `codes` end with that exit code."""
     received, codes = [], {}
 
     def run_jobs(found, *, slots, watch, ended):

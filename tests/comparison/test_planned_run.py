@@ -1,4 +1,4 @@
-"""How much of a planned run is done."""
+"""Whether a planned run is trained and tested."""
 
 from __future__ import annotations
 
@@ -48,6 +48,6 @@ def test_runs_of_another_recipe_are_left_alone(tmp_path):
 def test_a_log_that_cannot_be_written_is_told(tmp_path):
     (run,) = plan(tmp_path).runs
     run.folder.parent.mkdir(parents=True, exist_ok=True)
-    os.mkfifo(run.folder.with_name(f"{run.folder.name}.log"))  # nobody reads it: opening it would wait for ever
+    os.mkfifo(run.folder.with_name(f"{run.folder.name}.log"))  # it has no reader, so opening it would block forever
     with pytest.raises(ValueError, match=r"none-seed0\.log is a named pipe, not a regular file: move it away"):
         plan(tmp_path)

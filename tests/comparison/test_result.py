@@ -1,4 +1,4 @@
-"""Rows, text and files of what a comparison found."""
+"""Rows, text and files of the result of a comparison."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_there_is_a_row_per_encoding_and_size_with_the_spread_of_seeds(result):
         found = [run.evaluations()[0]["accuracy"]["value"] for run in runs]
         assert row["mean"] == pytest.approx(sum(found) / 3)
         assert (row["worst"], row["best"]) == (min(found), max(found))
-        assert row["low"] < row["worst"]  # with three seeds, the mean is not known that well
+        assert row["low"] < row["worst"]  # the interval of three seeds is wide
         assert row["high"] > row["best"]
         assert (row["seeds"], row["examples"], row["trained_examples"]) == ([0, 1, 2], 200, 72)
         assert row["seconds"] == 11.0

@@ -1,4 +1,4 @@
-"""Encodings that only this process has, in the processes of a comparison."""
+"""Encodings defined only in this process reach the processes of a comparison."""
 
 from __future__ import annotations
 
@@ -80,5 +80,5 @@ def test_what_every_process_has_is_not_sent():
     assert send_encoding("liere8") is None
     sent = send_encoding(encoding_name(Shifted))
     assert sent is not None
-    assert len(sent.content) < 100  # its place, not its code
+    assert len(sent.content) < 100  # a reference, not its code
     assert not sent.is_registered

@@ -1,4 +1,4 @@
-"""The page as a browser shows it."""
+"""The page in a real browser."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ARGUMENTS = [
 ]
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: chromium, chromium-browser or google-chrome")
 
-# The least contrast, by WCAG 2, of all text with what is behind it.
+# The lowest contrast (WCAG 2) between text and its background.
 LEAST_CONTRAST = """() => {
   const parse = (text) => text.match(/[\\d.]+/g).map(Number);
   const luminance = (color) => {
@@ -57,7 +57,7 @@ LEAST_CONTRAST = """() => {
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """The page, opened; whatever goes wrong from then on is in its `troubles`."""
+    """Open the page; everything that goes wrong is collected in its `troubles`."""
     path = write_report(make_comparison(), make_pictures(), tmp_path_factory.mktemp("report"))
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)

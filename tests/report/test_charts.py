@@ -1,4 +1,4 @@
-"""What figures draw: every seed, intervals over seeds, labels that neither overlap nor cross empty columns."""
+"""Figures show every seed and intervals over seeds; labels neither overlap nor cross empty columns."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def boxes(figure, texts) -> list:
 
     FigureCanvasAgg(figure)
     figure.canvas.draw()
-    return [Text.get_window_extent(text) for text in texts]  # an annotation's own would have its leader, too
+    return [Text.get_window_extent(text) for text in texts]  # an annotation's extent would include its leader
 
 
 class TestPoints:

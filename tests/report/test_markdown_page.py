@@ -34,7 +34,7 @@ def test_sections_come_in_order_and_pictures_are_in_the_folder_of_the_report():
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
     samples = [line for line in text.splitlines() if "/sample-" in line]
-    assert [line.count("mine/sample-") for line in samples] == [4, 2]  # four a line
+    assert [line.count("mine/sample-") for line in samples] == [4, 2]  # four per line
     assert {line.count("|") for line in samples} == {5}
 
 

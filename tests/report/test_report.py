@@ -29,7 +29,7 @@ VOID = {"meta", "link", "img", "br"}
 
 
 class Page(HTMLParser):
-    """Tags must close in the order in which they opened; ids, addresses and text are kept."""
+    """An HTML parser that checks nesting and collects ids, addresses and text."""
 
     def __init__(self, text: str):
         super().__init__()
@@ -152,7 +152,7 @@ PAIR = {"size": 276, "first": "liere", "second": "absolute", "difference": 0.35,
 
 
 def pair_of_seeds(first: list[float], second: list[float], **fields) -> dict:
-    """Return a comparison of LieRE and absolute positions at 276 px with these accuracies of seeds."""
+    """Return a comparison of LieRE and absolute positions at 276 px with the given accuracy per seed."""
     comparison = make_comparison(["absolute", "liere"], sizes=[276])
     for row, values in zip(comparison["encodings"], (second, first), strict=True):
         row["seeds"] = list(range(len(values)))
@@ -189,9 +189,9 @@ def test_pairs_of_several_seeds_are_about_seeds_first():
 @pytest.mark.parametrize(
     ("first", "second", "p"),
     [
-        ([0.97, 0.63, 0.69], [0.29, 0.84, 0.60], 1e-4),  # seeds disagree, whatever the examples say
-        ([0.9, 0.6, 0.61], [0.5, 0.59, 0.6], 1e-4),  # they agree by chance
-        ([0.86, 0.84, 0.85], [0.5, 0.51, 0.46], 0.2),  # examples do not say so
+        ([0.97, 0.63, 0.69], [0.29, 0.84, 0.60], 1e-4),  # seeds disagree, although examples are significant
+        ([0.9, 0.6, 0.61], [0.5, 0.59, 0.6], 1e-4),  # seeds agree, but not significantly
+        ([0.86, 0.84, 0.85], [0.5, 0.51, 0.46], 0.2),  # not significant over examples
     ],
 )
 def test_pairs_are_bold_only_where_seeds_and_examples_agree(first, second, p):
@@ -247,7 +247,7 @@ def test_finding_says_who_learned_the_task_who_keeps_it_and_who_is_ahead_over_se
     )
 
 
-SEEDS = {  # of the three seeds at 108 and at 372 px
+SEEDS = {  # accuracy of three seeds at 108 px and at 372 px
     "absolute": ([0.42, 0.43, 0.44], [0.44, 0.44, 0.43]),
     "rope_mixed": ([1.0, 1.0, 1.0], [0.6, 0.29, 0.84]),
     "liere8": ([0.99, 1.0, 1.0], [0.97, 0.98, 0.99]),
@@ -332,9 +332,9 @@ def test_finding_of_little():
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
-def test_nothing_is_said_of_other_test_examples_saying_the_same(tmp_path, seeds):
+def test_the_report_makes_no_claim_about_other_test_examples(tmp_path, seeds):
     write_report(make_comparison(seeds=seeds), Pictures(), tmp_path)
-    assert not any("would say the same" in (tmp_path / f"report.{kind}").read_text() for kind in ("md", "html", "json"))
+    assert not any("say the same" in (tmp_path / f"report.{kind}").read_text() for kind in ("md", "html", "json"))
 
 
 def test_facts():

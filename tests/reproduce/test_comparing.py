@@ -1,4 +1,4 @@
-"""A comparison from its plan to its report."""
+"""A comparison from plan to report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.evaluation.test_summary import pretend
 
 @pytest.fixture
 def made(tmp_path, monkeypatch):
-    """A plan of two runs, of which the first is done; nothing is trained."""
+    """Return a plan of two runs, of which the first is done; nothing is trained."""
     monkeypatch.setattr("liere.comparison.result.make_pictures", lambda runs, sizes: Pictures([], []))
     found = plan(tmp_path / "out", ["liere8", "absolute"], examples=200)
     pretend(found.runs[0].folder, "liere8", 0, 0.9, sizes=(36,))

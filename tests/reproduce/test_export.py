@@ -1,4 +1,4 @@
-"""Runs that are kept with the project: the same predictions, and nothing written outside of the folder."""
+"""Exported runs have the same predictions, and nothing is written outside the folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tables cost, before any of them is made."""
+"""Costs of tables before they are made."""
 
 from __future__ import annotations
 

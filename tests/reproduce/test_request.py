@@ -1,4 +1,4 @@
-"""What is asked for, before anything is made."""
+"""Requests for tables and figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs found together: means over seeds, examples paired by their ids."""
+"""Combined results of runs: means over seeds, with examples matched by id."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TestFound:
 
 
 def without(found: Predictions, *ids: int) -> Predictions:
-    """Return predictions without those of some examples."""
+    """Return predictions without some of the examples."""
     rows = [row for row in zip(*vars(found).values(), strict=True) if row[0] not in ids]
     return Predictions(*map(list, zip(*rows, strict=True)))
 

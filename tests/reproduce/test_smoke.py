@@ -24,7 +24,7 @@ pytestmark = [quiet, pytest.mark.xdist_group("reproduce")]
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Tiny CIFAR-100, ImageNet and UCF101, as they would be downloaded."""
+    """Write tiny CIFAR-100, ImageNet and UCF101 archives, in the format of the downloads."""
     folder = tmp_path_factory.mktemp("data")
     write_cifar(folder, "cifar100")
     write_imagenet(folder / "imagenet")
@@ -34,13 +34,13 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory):
-    """Where all of them are made: tables share runs."""
+    """Return one folder for all tables, because they share runs."""
     return tmp_path_factory.mktemp("out")
 
 
 @pytest.fixture
 def in_this_process(monkeypatch):
-    """Make runs one after the other, without starting processes, which would take longer than the runs."""
+    """Run jobs one after another in this process, because starting processes would take longer than the jobs."""
 
     def run_jobs(jobs, *, slots, watch, ended):
         parent, alive = Pipe(duplex=False)

@@ -1,4 +1,4 @@
-"""The page about the toolkit: what it calls and names is there."""
+"""The page on the toolkit: every name and argument that it mentions exists."""
 
 from __future__ import annotations
 

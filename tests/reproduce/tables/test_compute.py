@@ -11,8 +11,8 @@ from tests.reproduce.fakes import claims_of, fake_results, texts_of
 
 CURVES = {
     "absolute": (0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6),  # ends at 60 % after 800 examples
-    "liere8": (0.5, 0.7, 0.7, 0.7, 0.7, 0.7, 0.7, 0.7),  # is at 60 % after 150
-    "rope_mixed": (0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.59),  # never is
+    "liere8": (0.5, 0.7, 0.7, 0.7, 0.7, 0.7, 0.7, 0.7),  # reaches 60 % after 150
+    "rope_mixed": (0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.59),  # never reaches it
 }
 
 
@@ -46,7 +46,7 @@ def test_what_reaches_the_baselines_end_is_counted_in_examples_and_operations(re
 
 
 def test_a_baseline_that_rises_no_more_is_charged_until_it_was_there(tmp_path):
-    """Absolute positions are at their end after 400 of 800 examples: LieRE_8 with 150 needs 2.67 times fewer."""
+    """Absolute positions reach their final accuracy after 400 of 800 examples; LieRE_8 needs 150, 2.67 times fewer."""
     flat = (0.2, 0.3, 0.45, 0.6, 0.6, 0.6, 0.6, 0.6)
     results = fake_results(
         "compute",
@@ -57,7 +57,7 @@ def test_a_baseline_that_rises_no_more_is_charged_until_it_was_there(tmp_path):
     )
     row = texts_of(build_compute(results).tables[0])["LieRE₈"]
     assert row[:2] == ["150", "2.67"]
-    assert float(row[3]) == pytest.approx(2 * float(row[2]), abs=0.02)  # than its whole training
+    assert float(row[3]) == pytest.approx(2 * float(row[2]), abs=0.02)  # relative to the whole training
 
 
 def test_the_same_share_in_every_seed_is_told_with_the_claim(results):

@@ -13,7 +13,7 @@ CHOSEN = ["absolute", "visionllama", "liere8"]
 
 
 def by_share(key, condition, seed: int) -> float:
-    """The fewer examples the worse; with 20 % of them, LieRE_8 is no better than VisionLLaMA."""
+    """Fewer examples give lower accuracy; with 20 % of them, LieRE_8 is no better than VisionLLaMA."""
     if (key.encoding, key.variant) == ("liere8", "20 %"):
         return 0.5 + 0.01 * seed
     return accuracy(key, condition, seed) - 0.02 * (5 - SHARES.index(key.variant))

@@ -10,7 +10,7 @@ from tests.reproduce.tables.test_main import accuracy
 
 
 def test_losses_are_means_and_the_least_is_the_best(tmp_path):
-    """A right answer costs 0.5 and a wrong one 2.0: 80 % right are 0.8, and each point less is 0.015 more."""
+    """Correct answers have loss 0.5, wrong ones 2.0: 80 % accuracy gives 0.8, and each point less adds 0.015."""
     results = fake_results("loss", tmp_path, lambda *one: accuracy(*one) + 0.0025, only=["CIFAR-10"])
     outcome = build_loss(results)
     (table,) = outcome.tables

@@ -1,4 +1,4 @@
-"""Accuracies: means, worst and best seeds, the paper's numbers beside them, and claims that seeds decide."""
+"""Accuracies: means, worst and best seeds, the paper's numbers next to them, and claims decided over seeds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BASE = {
 
 
 def accuracy(key, condition, seed: int) -> float:
-    """Three seeds: LieRE_8 gains 4, 4 and 7 points on the dense one, and so on."""
+    """Three seeds: LieRE_8 is 4, 4 and 7 points better than dense LieRE, and so on."""
     return BASE[key.encoding] + 0.01 * ((-1, 0, 1) if key.encoding == "liere8" else (0, 1, -1))[seed]
 
 

@@ -33,7 +33,7 @@ def test_columns_have_the_papers_numbers_where_there_are_any_and_the_best_is_mar
         "absolute, init 0.02": ["50.0 (49.0-51.0)", "63.9*", "–"],
         "LieRE₈": ["70.0 (69.0-71.0)", "70.3 (69.4-71.2)", "60.0 (59.0-61.0)"],
     }
-    # A number without another to compare with is not the best of anything.
+    # A single number is never marked as the best.
     assert [[cell.strong for cell in row] for row in table.rows] == [[False] * 4, [False, True, False, False]]
 
 

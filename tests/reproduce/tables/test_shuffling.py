@@ -14,7 +14,7 @@ LEFT = {"absolute:init_std=1": 0.9, "absolute": 0.8, "visionllama": 0.7, "rope_m
 
 
 def accuracy(key, condition, seed: int) -> float:
-    """Of each accuracy a share is left after shuffling; in the seeds of LieRE 5 points of it more or less."""
+    """A fraction of each accuracy remains after shuffling; for the seeds of LieRE it varies by 5 points."""
     varied = 0.05 * (seed - 1) * key.encoding.startswith("liere")
     return BASE[key.encoding] * (LEFT[key.encoding] + varied if condition.shuffle else 1)
 

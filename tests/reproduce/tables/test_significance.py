@@ -12,7 +12,7 @@ from tests.reproduce.tables.test_main import accuracy
 
 
 def test_p_values_are_those_of_each_test(tmp_path):
-    """One seed, 400 examples: LieRE_8 answers those that RoPE-Mixed does, and 40 more."""
+    """One seed, 400 examples: LieRE_8 is right wherever RoPE-Mixed is, and on 40 more."""
     results = fake_results(
         "significance", tmp_path, lambda key, *_: {"liere8": 0.8, "rope_mixed": 0.7}[key.encoding], seeds=[0]
     )
