@@ -165,7 +165,7 @@ def test_pairs_of_one_seed_are_about_examples_and_nothing_is_bold():
     comparison = pair_of_seeds([0.85], [0.5])
     comparison["pairs"].append(PAIR | {"second": "<b>", "difference": -0.01, "low": -0.03, "high": -1e-4, "p": 0.0512})
     table = pair_tables(comparison)[276]
-    assert table.header == ["first", "second", "difference, points", "p, test examples"]
+    assert table.header == ["first", "second", "first minus second, points", "p, test examples"]
     assert table.texts == [
         ["LieRE (dense)", "absolute", "+35.0 (+33.0 to +37.0)", "< 0.001"],
         ["LieRE (dense)", "<b>", "-1.0 (-3.0 to +0.0)", "0.051"],

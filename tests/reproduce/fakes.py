@@ -177,7 +177,7 @@ def committed_outcome(name: str) -> tuple[Results, Outcome]:
     """Return a table built from the committed runs; skip the test if they are missing."""
     place = committed_runs("small")
     if place is None:
-        pytest.skip("the runs are not beside the tests")
+        pytest.skip("the committed runs are not available")
     results = prepare(CATALOGUE[name], "small", {}, places=[place]).results()
     return results, CATALOGUE[name].build(results)
 

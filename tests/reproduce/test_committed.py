@@ -27,7 +27,7 @@ IS_DRAWN_HERE = (
 )
 COMPARED = (".json", ".md", ".html", ".png") if IS_DRAWN_HERE else (".json", ".md")
 
-pytestmark = pytest.mark.skipif(not NAMES, reason="the results are not beside the tests")
+pytestmark = pytest.mark.skipif(not NAMES, reason="the committed results are not available")
 
 
 def differences(name: str) -> dict[str, str]:

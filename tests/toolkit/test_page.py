@@ -18,7 +18,7 @@ from tests.evaluation.test_scores import MORE
 
 PAGE = Path(__file__).parents[2] / "docs" / "toolkit.md"
 
-pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the page is not beside the tests")
+pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the page is not available")
 
 
 def test_calls_have_arguments_that_the_functions_take():

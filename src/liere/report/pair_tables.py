@@ -20,8 +20,8 @@ def pair_tables(comparison: dict[str, Any]) -> dict[int, Table]:
     columns = [
         Column("first", numeric=False),
         Column("second", numeric=False),
-        Column("difference, points"),
-        *([Column("seeds ahead"), Column("p, seeds")] if has_several_seeds(comparison) else []),
+        Column("first minus second, points"),
+        *([Column("seeds with first ahead"), Column("p, seeds")] if has_several_seeds(comparison) else []),
         Column("p, test examples"),
     ]
     pairs = comparison["pairs"]

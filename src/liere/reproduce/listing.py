@@ -36,7 +36,7 @@ def _cost(entry: Entry, scale: str, data: Path | None) -> str:
     if not missing:
         results = [run.result() for run in reproduction.results().unique_runs()]
         core_seconds = sum(result["seconds"] * result["machine"].get("threads", 1) for result in results)
-        return f"{_runs(len(runs))}, included (training took {duration(core_seconds)} on one core)"
+        return f"{_runs(len(runs))}, kept (training took {duration(core_seconds)} on one core)"
     count = (
         f"{_runs(len(runs))} to train" if len(missing) == len(runs) else f"{_runs(len(runs))}, {len(missing)} to train"
     )

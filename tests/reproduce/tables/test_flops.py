@@ -14,7 +14,7 @@ def test_multiply_adds_of_vit_base_are_those_of_its_layers():
     layer = tokens * dim * (4 * dim + 2 * 3072) + 2 * tokens**2 * dim
     outcome = build_flops()
     (table,) = outcome.tables
-    at = table.header.index("ViT-Base, by the paper's formula")
+    at = table.header.index("ViT-Base, as the paper counts")
     plain = next(row for row in table.rows if row[0].text == "absolute")
     shown = 1e9 * float(plain[at].value.removesuffix(" G"))
     assert shown == pytest.approx(12 * layer, rel=0.005)
@@ -25,7 +25,7 @@ def test_multiply_adds_of_vit_base_are_those_of_its_layers():
 def test_the_paper_leaves_the_exponential_out_and_the_true_figure_has_it():
     outcome = build_flops()
     (table,) = outcome.tables
-    at = table.header.index("ViT-Base, by the paper's formula")
+    at = table.header.index("ViT-Base, as the paper counts")
     row = next(row for row in table.rows if row[0].text == "LieRE₆₄")
     shown, true = (1e9 * float(cell.value.removesuffix(" G")) for cell in row[at : at + 2])
     # At least one product of 64 x 64 matrices: for each of 64 positions, 12 heads and 12 layers, once for 512 images.

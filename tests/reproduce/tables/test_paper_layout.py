@@ -65,10 +65,10 @@ def test_clips_are_explained_where_there_are_clips():
 def test_brackets_are_explained_by_the_number_of_seeds(tmp_path, seeds, start):
     results = fake_results("pooling", tmp_path, lambda *_: 0.5, seeds=seeds)
     assert interval_note(results).startswith(start)
-    assert "where there is one seed" not in interval_note(results)
+    assert "with one seed" not in interval_note(results)
     (_, *rest) = results.runs
     results.runs[rest[0]] = results.runs[rest[0]][:1]
-    assert ("where there is one seed" in interval_note(results)) == (len(seeds) > 1)
+    assert ("with one seed" in interval_note(results)) == (len(seeds) > 1)
 
 
 def test_a_variation_that_was_not_run_is_left_open(tmp_path):
