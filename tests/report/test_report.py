@@ -484,7 +484,7 @@ def test_missing_pieces(tmp_path, missing):
 
 
 def test_unknown_format(tmp_path):
-    with pytest.raises(ValueError, match=r"format 'liere-comparison-9', and only 'liere-comparison-1'"):
+    with pytest.raises(ValueError, match=r"format 'liere-comparison-9', but only 'liere-comparison-1' is supported"):
         write_report(make_comparison() | {"format": "liere-comparison-9"}, Pictures(), tmp_path)
     assert list(tmp_path.iterdir()) == []
 

@@ -172,7 +172,7 @@ def _notes(experiment: Experiment) -> list[str]:
     return [
         *([experiment.note] if experiment.note else []),
         *(
-            f"{data} stands in for the paper's {column.stands_for}: compare the ranking, not the values."
+            f"We use {data} in place of the paper's {column.stands_for}: compare the ranking, not the values."
             for data, column in experiment.data.items()
             if column.stands_for
         ),

@@ -29,8 +29,13 @@ class Claim(NamedTuple):
     verdict: Verdict
     evidence: str
 
+    @property
+    def verdict_text(self) -> str:
+        """The verdict as shown after the claim."""
+        return self.verdict.removeprefix("is ")
+
     def __str__(self) -> str:
-        return f"{self.text}: {self.verdict} ({self.evidence})"
+        return f"{self.text}: {self.verdict_text} ({self.evidence})"
 
 
 @dataclass(frozen=True)

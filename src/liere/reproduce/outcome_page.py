@@ -67,7 +67,7 @@ def _markdown(entry: Entry, outcome: Outcome, facts: dict[str, Any], runs: list[
         parts += [f"**{escape(table.title)}**", *markdown_table(table)]
     parts += [f"![{escape(d.alt)}]({entry.name}/{file_name(caption)})" for caption, d in outcome.figures.items()]
     if outcome.claims:
-        lines = [f"- {escape(c.text)}: **{c.verdict}** ({escape(c.evidence)})" for c in outcome.claims]
+        lines = [f"- {escape(c.text)}: **{c.verdict_text}** ({escape(c.evidence)})" for c in outcome.claims]
         parts += ["## Do the paper's claims hold here?", "\n".join(lines)]
     parts += [escape(note) for note in outcome.notes]
     parts += ["## How this page was made", fenced("bash", facts["command"])]
