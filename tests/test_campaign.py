@@ -16,7 +16,7 @@ pytest.importorskip("tests.training.requirements")
 from tests.own_tools import TOOLS
 
 if not TOOLS.is_dir():
-    pytest.skip("the tools are not beside the tests", allow_module_level=True)
+    pytest.skip("the tools are not available", allow_module_level=True)
 from tools import campaign
 from tools.attacks.arena import Outcome
 from tools.attacks.contract import Attack, Verdict, carry_out

@@ -55,7 +55,7 @@ def test_a_tool_is_imported(tools):
 
 
 def test_a_missing_tool_skips(tools):
-    with pytest.raises(pytest.skip.Exception, match=r"tools/none\.py is not beside the tests"):
+    with pytest.raises(pytest.skip.Exception, match=r"tools/none\.py is not available"):
         import_tool("none")
 
 
