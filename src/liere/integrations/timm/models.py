@@ -69,7 +69,8 @@ class RotatedModel(_Mixed, nn.Module):
         """Return what blocks get for the patches of images."""
         # Positions keep their digits in half-precision models.
         dtype = torch.promote_types(x.dtype, torch.float32)
-        positions = self._memory.of_grid(self.position_rule, grid, x.device, dtype)
+        sizes = tuple(int(size) for size in grid)  # constants of what is traced or exported
+        positions = self._memory.of_grid(self.position_rule, sizes, x.device, dtype)
         return self._at(positions, mask, checkpoint=checkpoint)
 
 

@@ -74,18 +74,18 @@ def _create(name: str, pretrained: bool, options: dict[str, Any]) -> Any:
 
 
 @register_model
-def liere_vit_tiny_patch16_224(pretrained: bool = False, **options: Any) -> LiereVisionTransformer:
+def liere_vit_tiny_patch16_224(pretrained: bool = False, **options: Any) -> Any:
     """Return a ViT-Ti/16 with LieRE; options are those of `LiereVisionTransformer`."""
     return _create("liere_vit_tiny_patch16_224", pretrained, options)
 
 
 @register_model
-def liere_vit_small_patch16_224(pretrained: bool = False, **options: Any) -> LiereVisionTransformer:
+def liere_vit_small_patch16_224(pretrained: bool = False, **options: Any) -> Any:
     """Return a ViT-S/16 with LieRE; options are those of `LiereVisionTransformer`."""
     return _create("liere_vit_small_patch16_224", pretrained, options)
 
 
 @register_model
-def liere_vit_base_patch16_224(pretrained: bool = False, **options: Any) -> LiereVisionTransformer:
+def liere_vit_base_patch16_224(pretrained: bool = False, **options: Any) -> Any:
     """Return a ViT-B/16 with LieRE; options are those of `LiereVisionTransformer`."""
     return _create("liere_vit_base_patch16_224", pretrained, options)
