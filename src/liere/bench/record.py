@@ -54,7 +54,9 @@ class Answer:
     notes: list[str] = field(default_factory=list)
 
 
-def make_record(question: str, answer: Answer, *, quick: bool, load: float | None = None) -> dict[str, Any]:
+def make_record(
+    question: str, answer: Answer, *, quick: bool, load: float | None = None, arguments: str | None = None
+) -> dict[str, Any]:
     """Return the answer with what it was found on.
 
     Args:
@@ -62,9 +64,10 @@ def make_record(question: str, answer: Answer, *, quick: bool, load: float | Non
         answer: What was found.
         quick: Whether sizes were small and rounds few.
         load: How many processes others kept busy before the first measurement, as far as it is known.
+        arguments: What follows `liere bench` on the command line, if it is not the name of the question.
     """
     return {
-        "command": f"liere bench {question}" + (" --quick" if quick else ""),
+        "command": f"liere bench {arguments or question}" + (" --quick" if quick else ""),
         "question": question,
         "quick": quick,
         "rounds": answer.rounds,

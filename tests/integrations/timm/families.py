@@ -95,7 +95,9 @@ FAMILIES = [
 ]
 WITH_ROPE = [family for family in FAMILIES if family.rope]
 FLEXIBLE = [family for family in FAMILIES if family.is_flexible]
-STARTS = [(family, start) for family in FAMILIES for start in ("identity", "rope") if start == "identity" or family.rope]
+STARTS = [
+    (family, start) for family in FAMILIES for start in ("identity", "rope") if start == "identity" or family.rope
+]
 SIZED_STARTS = [(family, start) for family, start in STARTS if not family.is_flexible]
 FLEXIBLE_STARTS = [(family, start) for family, start in STARTS if family.is_flexible]
 GRID, OTHER_GRID = (3, 3), (2, 4)

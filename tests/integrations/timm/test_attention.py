@@ -11,7 +11,7 @@ from timm.layers import AttentionRope, set_fused_attn
 from torch import Tensor, nn
 
 from liere.integrations.timm import convert
-from liere.integrations.timm.attention import Positioned, interleave
+from liere.integrations.timm.attention import ROTATED, Positioned, interleave
 from tests.integrations.timm.families import FAMILIES, STARTS, assert_same, images, make, with_random_generators
 
 PLAIN = FAMILIES[0]
@@ -22,10 +22,8 @@ class Turning(nn.Module):
 
     def __init__(self, norm: nn.Module, generators: Tensor, positions: Tensor, prefix: int, halves: bool) -> None:
         super().__init__()
-        self.norm, self.generators, self.positions, self.prefix, self.halves = (
-            *(norm, generators, positions),
-            *(prefix, halves),
-        )
+        self.norm, self.generators, self.positions = norm, generators, positions
+        self.prefix, self.halves = prefix, halves
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.norm(x).clone()
@@ -76,10 +74,9 @@ def slow_positions(family, rotated: nn.Module, start: str, grid: tuple[int, int]
     if start == "rope":
         return rotated.position_rule.of_grid(grid, torch.device("cpu"), torch.float64)
     reference = (16, 16) if family.is_flexible else (3, 3)
-    return torch.tensor(
-        [[row / (reference[0] - 1), column / (reference[1] - 1)] for row in range(grid[0]) for column in range(grid[1])],
-        dtype=torch.float64,
-    )
+    steps = reference[0] - 1, reference[1] - 1
+    cells = [[row / steps[0], column / steps[1]] for row in range(grid[0]) for column in range(grid[1])]
+    return torch.tensor(cells, dtype=torch.float64)
 
 
 @pytest.mark.parametrize(
@@ -106,10 +103,11 @@ def test_shared_keys_meet_queries_rotated_by_head():
     x = torch.randn(2, tokens, 32, dtype=torch.float64)
     turns = torch.linalg.qr(torch.randn(heads, tokens - prefix, 1, head_dim, head_dim, dtype=torch.float64)).Q
     rotated = copy.deepcopy(original)
-    rotated.__class__, rotated.layer = _rotated_class(original), 0
+    rotated.__class__, rotated.layer = ROTATED[type(original)], 0
     found = rotated(x, attn_mask=Positioned(None, [turns], prefix))
 
-    q, k, v = (project(x).unflatten(-1, (-1, head_dim)) for project in (original.q_proj, original.k_proj, original.v_proj))
+    projections = original.q_proj, original.k_proj, original.v_proj
+    q, k, v = (project(x).unflatten(-1, (-1, head_dim)) for project in projections)
     outputs = []
     for head in range(heads):
         matrices = [torch.eye(head_dim, dtype=torch.float64)] * prefix + list(turns[head, :, 0])
@@ -118,12 +116,6 @@ def test_shared_keys_meet_queries_rotated_by_head():
         weights = (queries @ keys.mT / math.sqrt(head_dim)).softmax(dim=-1)
         outputs.append(weights @ v[:, :, head // groups])
     assert_same(found, original.proj(torch.cat(outputs, dim=-1)), 1e-12)
-
-
-def _rotated_class(attention: nn.Module) -> type:
-    from liere.integrations.timm.attention import ROTATED
-
-    return ROTATED[type(attention)]
 
 
 @pytest.mark.parametrize("is_causal", [False, True])

@@ -173,6 +173,12 @@ def test_an_encoding_may_be_given_with_options():
     assert_same(rotated.encoding.generators.grad, plain.encoding.generators.grad)
 
 
+def test_pruned_models_keep_the_frequencies_of_their_blocks():
+    model = make(MIXED)
+    model.prune_intermediate_layers([0], prune_head=False)
+    assert_same(convert(model, "liere8", "rope")(images(MIXED)), model(images(MIXED)))
+
+
 def test_widening_keeps_the_outputs_of_any_generators():
     rotated = with_random_generators(converted(PLAIN)[1])
     wide = widen(rotated, 16)
@@ -196,7 +202,12 @@ def test_the_copy_keeps_mode_and_type():
 @pytest.mark.parametrize(
     ("model", "options", "error", "message"),
     [
-        (lambda: nn.Linear(2, 2), {}, TypeError, "must be a timm model, got a model of type Linear: make one with timm"),
+        (
+            lambda: nn.Linear(2, 2),
+            {},
+            TypeError,
+            "must be a timm model, got a model of type Linear: make one with timm",
+        ),
         (lambda: "vit", {}, TypeError, "must be a timm model, got str"),
         (
             lambda: timm.create_model("swin_tiny_patch4_window7_224", depths=(1, 1, 1, 1)),

@@ -13,7 +13,7 @@ from liere.encodings import RotaryEncoding, TransformerShape, create_encoding
 from liere.encodings.liere import LieRE
 from liere.errors import InputError, InputTypeError, suggest
 from liere.integrations.planes import set_planes, widen_encoding
-from liere.integrations.timm.attention import ROTATED, Positioned, RotatedAttention
+from liere.integrations.timm.attention import ROTATED, Positioned
 from liere.integrations.timm.models import FAMILIES, RotatedModel, rotate_class
 from liere.integrations.timm.positions import GridRule, PositionMemory
 from liere.integrations.timm.rope import RopeStart, read_rope
@@ -83,7 +83,7 @@ def convert(
         if found is None:
             made.generators.zero_()
         else:
-            set_planes(made, found.frequencies)
+            set_planes(made, found.frequencies[: made.depth])  # blocks may have been pruned
     converted = copy.deepcopy(model)
     if not keep_absolute:
         _drop_absolute(converted)
