@@ -87,10 +87,8 @@ def _project(attention: Any, x: Tensor) -> tuple[Tensor, ...]:
         qkv = attention.qkv(x)
     else:
         bias = torch.cat([attention.q_bias, attention.k_bias, attention.v_bias])
-        if attention.qkv_bias_separate:
-            qkv = attention.qkv(x) + bias
-        else:
-            qkv = F.linear(x, attention.qkv.weight, bias)
+        separate = attention.qkv_bias_separate
+        qkv = attention.qkv(x) + bias if separate else F.linear(x, attention.qkv.weight, bias)
     # Unbinding before transposing lets the gradients of q, k and v meet in the layout of the projection.
     return qkv.unflatten(-1, (3, attention.num_heads, attention.head_dim)).unbind(2)
 

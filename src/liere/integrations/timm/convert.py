@@ -164,10 +164,7 @@ def _describe(model: Any) -> str:
 
 
 def _make_encoding(encoding: str | RotaryEncoding, shape: TransformerShape) -> LieRE:
-    if isinstance(encoding, str):
-        made = create_encoding(encoding, shape)
-    else:
-        made = copy.deepcopy(encoding)
+    made = create_encoding(encoding, shape) if isinstance(encoding, str) else copy.deepcopy(encoding)
     if not isinstance(made, LieRE):
         why = "has no generators to learn" if isinstance(made, RotaryEncoding) else "does not rotate queries and keys"
         raise InputError(
