@@ -111,6 +111,19 @@ def _step(record: dict[str, Any]) -> list[Table]:
     return [*tables[:-1], tables[-1]._replace(legend=legend + record["notes"]), *_placement(record)]
 
 
+def _timm(record: dict[str, Any]) -> list[Table]:
+    first, *others = record["rows"]
+    parts = ("train", "inference")
+    rows = [
+        [first["model"], *(f"1 = {seconds(first[part]['seconds']['median'])}" for part in parts)],
+        *([row["model"], *(with_quartiles(row[part]["ratio"]) for part in parts)] for row in others),
+    ]
+    header = ["model", "train step, to the original", "inference, to the original"]
+    legend = ["Train step: forward, loss, backward. Inference: rotations are cached from the previous call."]
+    title = f"What does converting {first['name']} cost? {first['situation']}"
+    return [Table(title, header, rows, legend + _rule(record) + record["notes"])]
+
+
 def _placement(record: dict[str, Any]) -> list[Table]:
     rows = [row for row in record["rows"] if row.get("placement")]
     if not rows:
@@ -182,6 +195,7 @@ def _loading(record: dict[str, Any]) -> list[Table]:
 TABLES: dict[str, Callable[[dict[str, Any]], list[Table]]] = {
     "rotations": _rotations,
     "step": _step,
+    "timm": _timm,
     "memory": _memory,
     "scaling": _scaling,
     "loading": _loading,
