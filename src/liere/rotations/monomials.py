@@ -22,10 +22,8 @@ DEGREE = 3
 
 @functools.cache
 def _axes(ndim: int) -> tuple[tuple[tuple[int, ...], ...], ...]:
-    """Return the sorted axes of the monomials of each degree: `((),)`, `((0,), (1,))`, `((0, 0), (0, 1), (1, 1))`, ..."""
-    return tuple(
-        tuple(itertools.combinations_with_replacement(range(ndim), degree)) for degree in range(DEGREE + 1)
-    )
+    """Return the sorted axes of the monomials of each degree: `((),)`, then `((0,), (1,))`, and so on."""
+    return tuple(tuple(itertools.combinations_with_replacement(range(ndim), degree)) for degree in range(DEGREE + 1))
 
 
 def monomials_of_degree(ndim: int) -> list[int]:

@@ -50,7 +50,7 @@ def choose_steps(largest: float, size: int, vectors: int) -> list[Steps]:
         [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20]
     """
     most = max(0, math.ceil(math.log2(max(1.0, largest))))
-    longest = max(2, 2 * size // vectors + 1)  # beyond it, half of the steps and a squaring take less
+    longest = max(2, 2 * size // max(1, vectors) + 1)  # beyond it, half of the steps and a squaring take less
     candidates = [Steps(squarings, steps) for squarings in range(most + 1) for steps in range(1, longest + 1)]
     chosen: list[Steps] = []
     least = math.inf

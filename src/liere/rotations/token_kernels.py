@@ -40,6 +40,8 @@ def token_norms(positions: Tensor, powers: Tensor) -> Tensor:
     Raises:
         ValueError: If a norm is beyond the ceiling.
     """
+    if not positions.numel() or not powers.numel():
+        return positions.new_zeros(len(positions))
     ndim = positions.shape[-1]
     _, first, second, _ = powers.split(monomials_of_degree(ndim))
     sizes = torch.linalg.matrix_norm(first).flatten(1) / math.sqrt(2)  # [ndim, matrices]
@@ -49,8 +51,9 @@ def token_norms(positions: Tensor, powers: Tensor) -> Tensor:
         weights = monomials(own.T).split(monomials_of_degree(ndim))[2].T
         without_cancellation = own.abs() @ sizes
         squares = (weights @ inner).clamp(min=0) + 32 * torch.finfo(own.dtype).eps * without_cancellation**2
-        found.append(torch.maximum(squares.sqrt(), without_cancellation / 2).nan_to_num(nan=0.0, posinf=torch.inf))
-    norms = torch.cat([own.amax(1) for own in found]) if found and sizes.numel() else positions.new_zeros(len(positions))
+        bounds = torch.maximum(squares.sqrt(), without_cancellation / 2)
+        found.append(bounds.nan_to_num(nan=0.0, posinf=torch.inf).amax(1))
+    norms = torch.cat(found)
     check_norms(norms, lambda large: torch.einsum("td,d...->t...", positions[large].double(), first.double()))
     return norms
 
@@ -104,8 +107,8 @@ def rotate_tokens_forward(xs: list[Tensor], positions: Tensor, powers: Tensor, p
     vectors = TokenVectors(xs, positions, powers, prefix)
     flat, powers = positions.flatten(0, 1), powers.flatten(1, 2)
     outs = [vectors.unrotated(x) for x in xs]
-    plan = make_plan(flat, powers, vectors.shape.vectors)
     with full_precision(positions.device):
+        plan = make_plan(flat, powers, vectors.shape.vectors)
         for steps, tokens in plan.chunks:
             memory = vectors.load(plan.layout, "queries", xs, tokens)
             result = vectors.memory(plan.layout, "rotated", tokens)
@@ -122,10 +125,10 @@ def rotate_tokens_backward(
     vectors = TokenVectors(xs, positions, powers, prefix)
     flat, matrices = positions.flatten(0, 1), powers.flatten(1, 2)
     outs = [vectors.unrotated(grad) for grad in grads]
-    plan = make_plan(flat, matrices, vectors.shape.vectors)
-    of_coefficients = [torch.zeros_like(own) for own in plan.coefficients]
     of_positions = torch.zeros_like(flat if wants_positions else flat[:0])
     with full_precision(positions.device):
+        plan = make_plan(flat, matrices, vectors.shape.vectors)
+        of_coefficients = [torch.zeros_like(own) for own in plan.coefficients]
         for steps, tokens in plan.chunks:
             memory = vectors.load(plan.layout, "queries", xs, tokens)
             given = vectors.load(plan.layout, "gradients", grads, tokens)
