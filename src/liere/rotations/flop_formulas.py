@@ -22,6 +22,13 @@ __all__: list[str] = []
 _FORWARD, _BACKWARD = (lambda products: products), (lambda products: 3 * products - 1)
 """The backward pass makes all products but the last one again, and two for each."""
 
+_ROTATE = [torch.ops.liere.rotate, torch.ops.liere.rotate_each, torch.ops.liere.rotate_planes]
+_ROTATE_BACKWARD = [
+    torch.ops.liere.rotate_backward,
+    torch.ops.liere.rotate_each_backward,
+    torch.ops.liere.rotate_planes_backward,
+]
+
 
 def _exp_products(X: Tensor, count: Any) -> int:
     own = levels(skew_norm(X), POLYNOMIALS[X.dtype]) + PRODUCTS
@@ -66,12 +73,12 @@ def _(
     return 2 * generators.shape[-1] ** 3 * _position_products(positions, generators, backward=True)
 
 
-@register_flop_formula([torch.ops.liere.rotate, torch.ops.liere.rotate_planes], get_raw=True)
+@register_flop_formula(_ROTATE, get_raw=True)
 def _(xs: list[Tensor], rotations: Tensor, prefix: int, *, out_val: Any = None) -> int:
     return _rotate_flops(xs, rotations)
 
 
-@register_flop_formula([torch.ops.liere.rotate_backward, torch.ops.liere.rotate_planes_backward], get_raw=True)
+@register_flop_formula(_ROTATE_BACKWARD, get_raw=True)
 def _(
     grads: list[Tensor], xs: list[Tensor], rotations: Tensor, prefix: int, wants_rotations: bool, *, out_val: Any = None
 ) -> int:
