@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-from liere.bench.memory_probe import Load
+from liere.bench.memory_probe import Load, RotationLoad
 from liere.bench.race import spread
 from liere.bench.record import Answer, Settings
 
-__all__ = ["QUICK_SITUATIONS", "SITUATIONS", "Situation", "measure"]
+__all__ = ["QUICK_SITUATIONS", "SITUATIONS", "Situation", "measure", "run_probe"]
 
 RECOMPUTE = " recompute"
 
@@ -76,7 +76,7 @@ def measure(settings: Settings) -> Answer:
         for done in range(rounds):
             settings.watch(situation.name, done, rounds)
             for encoding, found in peaks.items():
-                found.append(_run_probe(_load(encoding, situation)))
+                found.append(run_probe(_load(encoding, situation)))
         settings.watch(situation.name, rounds, rounds)
         rows += _rows(situation, peaks, rounds)
     return Answer(rounds, rows)
@@ -89,15 +89,14 @@ def _load(encoding: str, situation: Situation) -> Load:
     return Load(situation.batch_size, model, torch.get_num_threads())
 
 
-def _run_probe(load: Load) -> dict[str, int]:
+def run_probe(load: Load | RotationLoad) -> dict[str, int]:
+    """Return what a process of its own finds."""
     command = [sys.executable, "-m", "liere.bench.memory_probe", json.dumps(dataclasses.asdict(load))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         # A process that the system has ended, most likely for want of memory, has nothing to say.
         reason = (done.stderr.strip().splitlines() or ["ended by the system, perhaps for want of memory"])[-1]
-        raise OSError(
-            f"no peak memory of {load.model}, batch {load.batch_size} (exit code {done.returncode}): {reason}"
-        )
+        raise OSError(f"no peak memory of {load} (exit code {done.returncode}): {reason}")
     return json.loads(done.stdout)
 
 
