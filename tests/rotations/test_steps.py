@@ -16,6 +16,8 @@ def test_scales_ascend_with_their_cost_and_reach_far_enough(largest, size, vecto
     chosen = choose_steps(largest, size, vectors)
     assert chosen[0] == Steps(0, 1)
     assert chosen[-1].scale >= largest
+    assert all(choice.scale < largest for choice in chosen[:-1])
+    vectors = max(1, vectors)
     for less, more in itertools.pairwise(chosen):
         assert less.scale < more.scale
         assert size * less.squarings + vectors * less.steps < size * more.squarings + vectors * more.steps

@@ -177,8 +177,10 @@ def test_only_wanted_gradients_are_made():
 def test_flops_are_those_of_the_products():
     (q, k), positions, A, prefix = operator_arguments(size=8, tokens=1, scale=1.0, ndim=1)
     positions = torch.full_like(positions, 0.3)  # one step, without squaring, of 4 matrices
+    powers = generator_powers(A).detach().float().requires_grad_()
+    arguments = [q.detach().float(), k.detach().float()], positions.float(), powers, prefix
     with FlopCounterMode(display=False) as counter:
-        outs = rotate_tokens_operator([q.float(), k.float()], positions.float(), generator_powers(A).float(), prefix)
+        outs = rotate_tokens_operator(*arguments)
     parts, products, vectors = 4 * 4, 2 * 8, 2
     assert counter.get_total_flops() == 4 * 2 * 8**2 * (parts + products + vectors)
     with FlopCounterMode(display=False) as counter:

@@ -122,10 +122,9 @@ class RotaryEncoding(PositionEncoding):
         Returns:
             The rotated queries and keys.
         """
+        k_prefix = num_prefix_tokens if k_num_prefix_tokens is None else k_num_prefix_tokens
         with known_sizes():
-            return self._rotate_both(
-                q, k, positions, k_positions, layer, num_prefix_tokens, k_num_prefix_tokens, stream
-            )
+            return self._rotate_both(q, k, positions, k_positions, layer, num_prefix_tokens, k_prefix, stream)
 
     def _rotate_both(
         self,

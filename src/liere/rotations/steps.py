@@ -49,8 +49,9 @@ def choose_steps(largest: float, size: int, vectors: int) -> list[Steps]:
         >>> [steps.scale for steps in choose_steps(20.0, size=8, vectors=2)]
         [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20]
     """
+    vectors = max(1, vectors)
     most = max(0, math.ceil(math.log2(max(1.0, largest))))
-    longest = max(2, 2 * size // max(1, vectors) + 1)  # beyond it, half of the steps and a squaring take less
+    longest = max(2, 2 * size // vectors + 1)  # beyond it, half of the steps and a squaring take less
     candidates = [Steps(squarings, steps) for squarings in range(most + 1) for steps in range(1, longest + 1)]
     chosen: list[Steps] = []
     least = math.inf
@@ -58,7 +59,8 @@ def choose_steps(largest: float, size: int, vectors: int) -> list[Steps]:
         if _cost(steps, size, vectors) < least:
             chosen.append(steps)
             least = _cost(steps, size, vectors)
-    return chosen[::-1]
+    enough = sum(steps.scale >= largest for steps in chosen)  # of these, the first is the smallest that will do
+    return chosen[enough - 1 :][::-1]
 
 
 def _cost(steps: Steps, size: int, vectors: int) -> int:
