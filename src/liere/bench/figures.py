@@ -118,6 +118,19 @@ def _loading(record: dict[str, Any], path: Path) -> None:
         ax.invert_yaxis()
 
 
+def _points(record: dict[str, Any], path: Path) -> None:
+    timed = [row for row in record["rows"] if "ratio" in row]
+    weighed = [row for row in record["rows"] if "memory" in row]
+    with canvas(path, 1, 2, cell=(6.0, 2.6)) as (figure, axes):
+        _title(figure, record, "Point clouds: every sample has its own positions")
+        _models(axes[0, 0], timed, [row["ratio"] for row in timed])
+        axes[0, 0].set(title=f"train step, {timed[0]['situation']}", xlabel="times as long as without positions")
+        _models(axes[0, 1], weighed, [row["memory"] for row in weighed])
+        axes[0, 1].set(title=f"memory, {weighed[0]['situation']}", xlabel="times queries, keys and their gradients")
+        for ax in axes[0]:
+            ax.title.set_fontsize(9)
+
+
 def _models(ax: Any, rows: list[dict[str, Any]], ratios: list[dict[str, Any]]) -> None:
     """Draw a bar for each model."""
     names = [row["model"] for row in rows]
@@ -160,4 +173,5 @@ FIGURES: dict[str, Callable[[dict[str, Any], Path], None]] = {
     "memory": _memory,
     "scaling": _scaling,
     "loading": _loading,
+    "points": _points,
 }

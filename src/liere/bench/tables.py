@@ -192,6 +192,32 @@ def _loading(record: dict[str, Any]) -> list[Table]:
     return [Table("Does training wait for data?", header, rows, legend)]
 
 
+def _points(record: dict[str, Any]) -> list[Table]:
+    timed = [row for row in record["rows"] if "ratio" in row]
+    weighed = [row for row in record["rows"] if "memory" in row]
+    steps = [
+        [
+            row["model"],
+            f"1 = {seconds(row['seconds']['median'])}" if row is timed[0] else with_quartiles(row["ratio"]),
+            "" if row is timed[0] else with_quartiles(row["to_rope_mixed"]),
+        ]
+        for row in timed
+    ]
+    memory = [
+        [row["model"], f"{row['used_bytes'] / 2**30:.2f} GB", f"{row['memory']['median']:.2f}"] for row in weighed
+    ]
+    header = ["model", "train step, to none", "to rope_mixed"]
+    legend = [*record["notes"], *_rule({**record, "rows": timed})]
+    explained = [
+        "One forward and backward pass of rope(q, k, positions), each in a fresh process. Tensors: queries, keys and",
+        "their gradients.",
+    ]
+    return [
+        Table(f"What do positions of each sample cost? {timed[0]['situation']}", header, steps, legend),
+        Table(f"And memory? {weighed[0]['situation']}", ["model", "memory", "to the tensors"], memory, explained),
+    ]
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], list[Table]]] = {
     "rotations": _rotations,
     "step": _step,
@@ -199,4 +225,5 @@ TABLES: dict[str, Callable[[dict[str, Any]], list[Table]]] = {
     "memory": _memory,
     "scaling": _scaling,
     "loading": _loading,
+    "points": _points,
 }

@@ -24,6 +24,7 @@ QUESTIONS = {
     "memory": "how much memory does a train step need?",
     "scaling": "how does the cost grow with tokens, block size, axes and batch size?",
     "loading": "does training wait for data?",
+    "points": "how much time and memory do per-sample positions cost? A train step over point clouds",
 }
 
 
@@ -84,11 +85,18 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _answer(question: str, args: argparse.Namespace, load: float | None) -> dict[str, Any]:
-    from liere.bench import loading, memory, rotations, scaling, step, timm_step
+    from liere.bench import loading, memory, points, rotations, scaling, step, timm_step
     from liere.bench.figures import draw_record
     from liere.bench.record import Settings, make_record, write_record
 
-    modules = {"rotations": rotations, "step": step, "memory": memory, "scaling": scaling, "loading": loading}
+    modules = {
+        "rotations": rotations,
+        "step": step,
+        "memory": memory,
+        "scaling": scaling,
+        "loading": loading,
+        "points": points,
+    }
     settings = Settings(quick=args.quick, rounds=args.rounds, watch=_watcher())
     if args.timm is None:
         record = make_record(question, modules[question].measure(settings), quick=args.quick, load=load)
