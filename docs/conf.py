@@ -37,7 +37,7 @@ nb_execution_mode = "off"
 nb_ipywidgets_js: dict[str, dict[str, str]] = {}  # no scripts from elsewhere
 html_math_renderer = "mathml"  # by tools.docs_site: formulas need no script either
 
-smartquotes = False  # it would turn --option into –option
+smartquotes = False  # it would turn the two hyphens of --option into a dash
 
 # Docstrings: single backticks are code, as in Markdown.
 default_role = "code"

@@ -11,8 +11,8 @@ def describe(content: dict[str, Any]) -> dict[str, str]:
     """Return what a result file says of its command, cost and machine, by the name of the fact.
 
     Example:
-        >>> describe({"command": "liere bench step", "machine": {"cpu": "AMD EPYC", "cores": 2}, "date": "2026-11-18T05"})
-        {'Command': 'liere bench step', 'Machine': 'AMD EPYC, 2 cores, 2026-11-18'}
+        >>> describe({"command": "liere bench step", "machine": {"cpu": "EPYC", "cores": 2}, "date": "2026-11-18T05"})
+        {'Command': 'liere bench step', 'Machine': 'EPYC, 2 cores, 2026-11-18'}
     """
     facts = {"Command": content["command"]} if "command" in content else {}
     if cost := _cost(content):

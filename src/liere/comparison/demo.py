@@ -14,7 +14,7 @@ RECIPE = "spatial/placement.yaml"  # in experiments/
 HARDWARE = {"hardware.accelerator": "cpu"}  # the demo's expected numbers were measured on a CPU
 SIZES = (108, 168, 276, 372)
 EXAMPLES = 500
-# Generators of b x b blocks start in [0, 2 pi sqrt(2 / b)), the best range found in trials: see docs/results/spatial.md.
+# Generators of b x b blocks start in [0, 2 pi sqrt(2 / b)), the best range in trials: docs/results/spatial.md.
 ENCODINGS = (
     "absolute",
     "visionllama",

@@ -116,7 +116,7 @@ class RotatedNaFlexVit(RotatedModel):
 
 
 class RecomputedBlock(_Mixed, nn.Module):
-    """A block that is recomputed in the backward pass if it is told so."""
+    """A block that is recomputed in the backward pass if its input asks for it."""
 
     def forward(self, x: Tensor, attn_mask: Positioned | Tensor | None = None, **options: Any) -> Tensor:
         """Return the tokens after this block."""
