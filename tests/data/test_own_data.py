@@ -161,15 +161,6 @@ def test_files_of_medmnist_work_as_they_are(tmp_path, monkeypatch, shape, patch)
     assert record["examples"] == 8
 
 
-def test_messages_of_the_page_are_those_of_the_code():
-    source = "".join(path.read_text() for path in (Path(__file__).parents[2] / "src" / "liere").rglob("*.py"))
-    table = PAGE.read_text().split("| message | what to do |")[1]
-    for message in re.findall(r"^\| `([^`]+)` \|", table, flags=re.MULTILINE):
-        # Names and numbers are filled in; the text between them must be in the code.
-        parts = [part.strip(" :,") for part in re.split(r"'\w+'|\d+|images|labels", message)]
-        assert all(part in source for part in parts), message
-
-
 RECIPE = {
     "model": {"encoding": "liere8", "patch_size": 8, "dim": 16, "depth": 1, "heads": 2, "mlp_dim": 32},
     "optimizer": {"learning_rate": 3e-3},

@@ -36,8 +36,8 @@ def test_calls_have_arguments_that_the_functions_take():
 
 
 def columns(title: str) -> list[str]:
-    """Return the names in the first column of a table of the page."""
-    table = PAGE.read_text().split(f"| `{title}")[1].split("\n\n")[0]
+    """Return the names in the first column of the table below a title."""
+    table = PAGE.read_text().split(f"One row of `{title}`")[1].split("\n\n")[1]
     return [name for line in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", line.split("|")[1])]
 
 
