@@ -1,4 +1,4 @@
-# Each target sets up what it needs in .venv, once.
+# Each target first installs what it needs into .venv, if that has not been done yet.
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -27,17 +27,17 @@ test: setup
 test-slow: setup
 	$(BIN)/python -m pytest -m slow
 
-# Attacks on runs and data files: make campaign MINUTES=30
+# Robustness campaign against runs and data files: make campaign MINUTES=30
 MINUTES ?= 30
 campaign: setup
 	$(BIN)/python tools/campaign.py --minutes $(MINUTES)
 
-# The built wheel in an empty environment: torch, liere and a test runner, nothing else.
+# Tests the built wheel in an environment with only torch, liere and a test runner.
 test-wheel: setup
 	$(BIN)/python tests/wheel.py
 
-# The lowest versions that pyproject.toml declares, in .venv-lowest; several GB, since older torch comes with CUDA.
-# Arguments of pytest: make test-lowest TESTS="-n 2 tests/rotations"
+# Tests the lowest versions that pyproject.toml declares, in .venv-lowest; several GB, because older torch includes CUDA.
+# To pass arguments to pytest: make test-lowest TESTS="-n 2 tests/rotations"
 test-lowest:
 	$(PYTHON) tests/lowest.py .venv-lowest $(TESTS)
 
@@ -49,10 +49,15 @@ docs: setup
 release-check: setup
 	$(BIN)/python tools/release_check.py
 
+
+# Pages and folders with text for readers.
+PROSE := README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md Makefile conftest.py setup.py docs src tests tools experiments examples
 lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/codespell $(PROSE)
+	$(BIN)/python tools/check_prose.py
 	$(BIN)/mypy
 
 format: setup

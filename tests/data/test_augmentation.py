@@ -63,8 +63,8 @@ class TestFlipsAndCrops:
         # Pixel values encode their original positions.
         image = (1 + torch.arange(25, dtype=torch.uint8)).view(1, 1, 5, 5)
         found = Augmentation(padding)(image.expand(count, -1, -1, -1), torch.arange(count))
-        centres = found[:, 0, 2, 2].long() - 1
-        counts = torch.bincount(centres, minlength=25)
+        centers = found[:, 0, 2, 2].long() - 1
+        counts = torch.bincount(centers, minlength=25)
         assert counts.shape == (25,)
         assert counts.min() > 0.7 * count / 25
         assert counts.max() < 1.3 * count / 25

@@ -100,7 +100,7 @@ class TestAugmentation:
         data = config(save(tmp_path / "good.npz", **three_splits((8, 8, 3))), **change).load("train")
         assert data.load([0, 1], torch.tensor([1, 2])).images.shape == (2, 3, 8, 8)
         for name, arrays in {
-            "grey": three_splits((8, 8)),
+            "gray": three_splits((8, 8)),
             "volume": three_splits((8, 8, 8, 3), "volumes"),
             "float": three_splits((8, 8, 3), dtype=np.float32),
         }.items():

@@ -115,7 +115,8 @@ def test_directives_show_what_they_should(tmp_path):
     (tmp_path / "index.md").write_text(PAGE)
     (tmp_path / "conf.py").write_text(
         'extensions = ["myst_nb", "tools.docs_site"]\nmyst_enable_extensions = ["dollarmath"]\n'
-        'html_math_renderer = "mathml"\nsuppress_warnings = ["myst.xref_missing"]\nhtml_theme = "basic"\n'
+        'html_math_renderer = "mathml"\n'
+        'suppress_warnings = ["myst.xref_missing"]\nhtml_theme = "basic"\n'
     )
     command = [sys.executable, "-m", "sphinx", "-W", "-q", str(tmp_path), str(tmp_path / "html")]
     path = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}

@@ -81,9 +81,9 @@ def test_tensors_and_sizes(spatial):
 
 @pytest.mark.parametrize("mode", ["RGB", "L"])
 def test_images_of_any_size_are_resized_to_those_of_array_data(spatial, tmp_path, mode):
-    Image.new(mode, (70, 50), 128).save(tmp_path / "grey.png")
-    assert ExampleReader(spatial).read(tmp_path / "grey.png").shape == (3, 36, 36)
-    (found,) = predict(spatial, tmp_path / "grey.png")
+    Image.new(mode, (70, 50), 128).save(tmp_path / "gray.png")
+    assert ExampleReader(spatial).read(tmp_path / "gray.png").shape == (3, 36, 36)
+    (found,) = predict(spatial, tmp_path / "gray.png")
     assert len(found.classes) == 4
 
 

@@ -1,4 +1,4 @@
-"""The page about the toolkit: what it calls and names is there."""
+"""The page on the toolkit: every name and argument that it mentions exists."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.evaluation.test_scores import MORE
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "from-python.md"
 
-pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the page is not beside the tests")
+pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the page is not available")
 
 
 def test_calls_have_arguments_that_the_functions_take():

@@ -26,7 +26,7 @@ def test_the_same_call_resumes_a_run_and_does_not_repeat_it(recipe, tmp_path, ca
     before = run.result_file.stat().st_mtime_ns
     assert toolkit.train(recipe, out="run", overrides=SHORT).result_file.stat().st_mtime_ns == before
     assert toolkit.resume("run").is_finished
-    with pytest.raises(ValueError, match="--out run was made by another recipe: choose another folder"):
+    with pytest.raises(ValueError, match="--out run contains a run of a different recipe: choose another folder"):
         toolkit.train(recipe, out="run", overrides=SHORT | {"training.seed": 7})
     with pytest.raises(ValueError, match="--out run exists: resume it with liere train --resume run"):
         toolkit.train(recipe, out="run", overrides=SHORT, resume=False)
@@ -38,7 +38,7 @@ def test_more_examples_train_a_run_longer(recipe, capsys):
     run = toolkit.train(recipe, out="run", overrides=SHORT | more)
     assert run.result()["examples"] == more["training.examples"]
     assert "run: training longer; the results so far are kept in run/shorter/" in capsys.readouterr().err
-    with pytest.raises(ValueError, match="--out run was made by another recipe"):
+    with pytest.raises(ValueError, match="--out run contains a run of a different recipe"):
         toolkit.train(recipe, out="run", overrides=SHORT)
 
 

@@ -60,7 +60,7 @@ class Claims(SphinxDirective):
 
 
 class MadeBy(SphinxDirective):
-    """Say how a result was made: command, cost, machine and file; options add what the file does not say."""
+    """Show how a result was made: command, cost, machine and the file with all numbers; options add what it lacks."""
 
     required_arguments = 1
     option_spec: ClassVar[dict[str, Any]] = {"command": directives.unchanged, "cost": directives.unchanged}

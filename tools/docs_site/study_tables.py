@@ -93,6 +93,6 @@ def _in_order(
 
 
 def _test_examples(rows: list[dict[str, Any]]) -> str:
-    """Say how many test examples there are at each size."""
+    """Return a sentence with the number of test examples at each size."""
     counts = {row["size"]: row["examples"] for row in rows}
     return "Test examples: " + ", ".join(f"{count} at {size} px" for size, count in sorted(counts.items())) + "."

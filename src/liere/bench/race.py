@@ -13,7 +13,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from liere.errors import InputError
 
@@ -78,6 +78,10 @@ class Race:
     def excess(self, name: str) -> Spread:
         """Return the additional seconds of a candidate over the baseline, compared round by round."""
         return self._compare(lambda own, base: own - base, name)
+
+    def summary(self, name: str) -> dict[str, Any]:
+        """Return times and ratios of a contestant, as JSON holds them."""
+        return {"seconds": self.times(name).as_dict(), "ratio": self.ratio(name).as_dict()}
 
     def _compare(self, how: Callable[[float, float], float], name: str, to: str | None = None) -> Spread:
         base = self.seconds[self.baseline if to is None else to]

@@ -14,12 +14,21 @@ from liere.encodings.cache import RotationCache
 from liere.encodings.contract import PositionEncoding, Rotations, TransformerShape
 from liere.errors import InputError, whole_number
 from liere.positions import check_positions
-from liere.rotations import check_shapes, position_rotations, rotate_together
+from liere.rotations import (
+    check_shapes,
+    fused_is_faster,
+    position_rotations,
+    rotate_by_positions,
+    rotate_together,
+)
 from liere.rotations.buffers import drop_buffers
 from liere.shapes import Float, Real
 from liere.tracing import known_sizes, values_are_visible
 
 __all__ = ["RotaryEncoding"]
+
+STREAM_BEYOND = 2**30
+"""Bytes of rotations; more are not made at once."""
 
 
 class RotaryEncoding(PositionEncoding):
@@ -94,6 +103,7 @@ class RotaryEncoding(PositionEncoding):
         layer: int = 0,
         num_prefix_tokens: int = 0,
         k_num_prefix_tokens: int | None = None,
+        stream: bool | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Return queries and keys rotated according to their positions, for use in any attention function.
 
@@ -105,14 +115,18 @@ class RotaryEncoding(PositionEncoding):
             layer: Index of the layer whose generators are used.
             num_prefix_tokens: Number of leading tokens without a position (CLS, registers), which are not rotated.
             k_num_prefix_tokens: The same for the keys; by default as for the queries.
+            stream: Whether to make, use and drop the rotations a few tokens at a time, in the backward pass as well, so
+                that memory does not grow with their number. By default where this is faster (each member of the batch
+                has its own positions) or the rotations would take more than 1 GB.
 
         Returns:
             The rotated queries and keys.
         """
+        k_prefix = num_prefix_tokens if k_num_prefix_tokens is None else k_num_prefix_tokens
         with known_sizes():
-            return self._rotate(q, k, positions, k_positions, layer, num_prefix_tokens, k_num_prefix_tokens)
+            return self._rotate_both(q, k, positions, k_positions, layer, num_prefix_tokens, k_prefix, stream)
 
-    def _rotate(
+    def _rotate_both(
         self,
         q: Tensor,
         k: Tensor,
@@ -120,22 +134,31 @@ class RotaryEncoding(PositionEncoding):
         k_positions: Tensor | None,
         layer: int,
         num_prefix_tokens: int,
-        k_num_prefix_tokens: int | None,
+        k_prefix: int,
+        stream: bool | None,
     ) -> tuple[Tensor, Tensor]:
         check_positions(positions, self.ndim)
-        rotations = k_rotations = self._layer(positions, layer)
+        generators = k_generators = self._generators([layer], positions)
         if k_positions is not None:
             check_positions(k_positions, self.ndim, name="k_positions")
-            k_rotations = self._layer(k_positions, layer)
-        k_prefix = num_prefix_tokens if k_num_prefix_tokens is None else k_num_prefix_tokens
-        self._check("q", q, rotations, num_prefix_tokens)
+            k_generators = self._generators([layer], k_positions)
+        self._check("q", q, positions, generators, num_prefix_tokens)
         own = "positions" if k_positions is None and k.shape[-2] == q.shape[-2] else "k_positions"
-        self._check("k", k, k_rotations, k_prefix, prefix_name="k_num_prefix_tokens", positions_name=own)
-        if k_rotations is rotations and (q.shape, q.dtype, k_prefix) == (k.shape, k.dtype, num_prefix_tokens):
-            q, k = rotate_together([q, k], rotations, num_prefix_tokens)
+        of_keys = positions if k_positions is None else k_positions
+        self._check("k", k, of_keys, k_generators, k_prefix, prefix_name="k_num_prefix_tokens", positions_name=own)
+        if k_positions is None and (q.shape, q.dtype, k_prefix) == (k.shape, k.dtype, num_prefix_tokens):
+            q, k = self._rotate([q, k], positions, generators, layer, num_prefix_tokens, stream)
             return q, k
-        (q,), (k,) = rotate_together([q], rotations, num_prefix_tokens), rotate_together([k], k_rotations, k_prefix)
+        (q,) = self._rotate([q], positions, generators, layer, num_prefix_tokens, stream)
+        (k,) = self._rotate([k], of_keys, k_generators, layer, k_prefix, stream)
         return q, k
+
+    def _rotate(
+        self, xs: list[Tensor], positions: Tensor, generators: Tensor, layer: int, prefix: int, stream: bool | None
+    ) -> list[Tensor]:
+        if _should_stream(positions, generators[0]) if stream is None else stream:
+            return rotate_by_positions(xs, positions.to(generators.dtype), generators[0], prefix)
+        return rotate_together(xs, next(self._rotations(positions, generators, key=layer)), prefix)
 
     def layer_rotations(self, positions: Float[Tensor, "*batch tokens ndim"], depth: int) -> Iterator[Rotations]:
         """Yield each layer's own rotations; layers that share generators share the tensor.
@@ -188,11 +211,16 @@ class RotaryEncoding(PositionEncoding):
         shown = ", ".join(f"{field}={getattr(self, field)}" for field in fields)
         return shown + ", recompute=True" * self.recompute
 
-    def _check(self, name: str, x: Tensor, rotations: Tensor, num_prefix_tokens: int, **names: str) -> None:
+    def _check(
+        self, name: str, x: Tensor, positions: Tensor, generators: Tensor, num_prefix_tokens: int, **names: str
+    ) -> None:
         if x.shape[-1] != self.head_dim:
             raise InputError(
                 f"{name} has head_dim {x.shape[-1]}, but this encoding was built with head_dim={self.head_dim}"
             )
+        heads, *block = generators.shape[2:]
+        # Of the rotations, which need not be made for it, only the shape is looked at.
+        rotations = generators.new_empty(()).expand(*positions.shape[:-2], heads, positions.shape[-2], *block)
         check_shapes(x, rotations, num_prefix_tokens, name=name, **names)
 
     def _layer(self, positions: Tensor, layer: int) -> Tensor:
@@ -233,6 +261,12 @@ class RotaryEncoding(PositionEncoding):
     def _expand(self, rotations: Tensor) -> Tensor:
         heads = -5
         return rotations.expand(*rotations.shape[:heads], self.num_heads, *rotations.shape[heads + 1 :])
+
+
+def _should_stream(positions: Tensor, generators: Tensor) -> bool:
+    """Return whether rotations are better made a few tokens at a time: faster, or too large as a whole."""
+    size = positions.shape[:-1].numel() * generators[0].numel() * generators.element_size()
+    return size > STREAM_BEYOND or fused_is_faster(positions, generators)
 
 
 def _first(positions: Tensor, generators: Tensor) -> Tensor:

@@ -9,11 +9,17 @@ import torch
 from torch import Tensor
 
 from liere.generators import skew_at_positions
-from liere.rotations import apply_kernels, exp_kernels, position_kernels
+from liere.rotations import apply_each, apply_kernels, exp_kernels, position_kernels
 from liere.rotations.plain import exp_plainly, rotate_plainly
 from liere.rotations.rays import Rays, find_rays
 
-__all__ = ["exp_skew_operator", "positions_operator", "rotate_operator", "rotate_planes_operator"]
+__all__ = [
+    "exp_skew_operator",
+    "positions_operator",
+    "rotate_each_operator",
+    "rotate_operator",
+    "rotate_planes_operator",
+]
 
 
 @torch.library.custom_op("liere::exp_skew", mutates_args=(), schema="(Tensor X) -> Tensor")
@@ -176,3 +182,4 @@ rotate_operator = _define_rotation("rotate", apply_kernels.rotate_forward, apply
 rotate_planes_operator = _define_rotation(
     "rotate_planes", apply_kernels.rotate_planes_forward, apply_kernels.rotate_planes_backward
 )
+rotate_each_operator = _define_rotation("rotate_each", apply_each.rotate_each_forward, apply_each.rotate_each_backward)

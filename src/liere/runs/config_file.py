@@ -173,7 +173,9 @@ def _value(name: str, text: str) -> Any:
     try:
         return load_yaml(text)
     except yaml.YAMLError:
-        raise InputError(f"--{name} {text!r} is not a valid YAML value: quote it, or see docs/how-to/train.md") from None
+        raise InputError(
+            f"--{name} {text!r} is not a valid YAML value: quote it, or see docs/how-to/train.md"
+        ) from None
 
 
 def explain(error: ValidationError) -> str:

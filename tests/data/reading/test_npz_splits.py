@@ -14,7 +14,7 @@ from tests.data.npz_files import members, noise, save, three_splits
 
 
 class TestLabels:
-    def labelled(self, tmp_path, train, test, **more):
+    def labeled(self, tmp_path, train, test, **more):
         return read_npz(
             save(
                 tmp_path / "file.npz",
@@ -36,16 +36,16 @@ class TestLabels:
         ],
     )
     def test_classes_are_the_sorted_values(self, tmp_path, train, test, classes, numbers):
-        data = self.labelled(tmp_path, train, test)
+        data = self.labeled(tmp_path, train, test)
         assert data.facts.classes == classes
         assert data.splits["test"][1].tolist() == numbers
         assert data.splits["test"][1].dtype == torch.int64
 
     def test_names_of_classes_are_those_given(self, tmp_path):
         names = np.array(["sick", "healthy", "unknown"])
-        data = self.labelled(tmp_path, [1, 0, 1], [1, 0], classes=names)
+        data = self.labeled(tmp_path, [1, 0, 1], [1, 0], classes=names)
         assert (data.facts.classes, data.splits["train"][1].tolist()) == (("sick", "healthy", "unknown"), [1, 0, 1])
-        data = self.labelled(tmp_path, ["sick", "healthy"], ["healthy", "sick"], classes=names)
+        data = self.labeled(tmp_path, ["sick", "healthy"], ["healthy", "sick"], classes=names)
         assert data.splits["test"][1].tolist() == [1, 0]
 
     @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ class TestLabels:
     def test_what_is_wrong_with_them_is_reported(self, tmp_path, train, test, names, message):
         more = {} if names is None else {"classes": np.array(names)}
         with pytest.raises(ValueError, match=message):
-            self.labelled(tmp_path, train, test, **more)
+            self.labeled(tmp_path, train, test, **more)
 
 
 class TestGivenSplits:

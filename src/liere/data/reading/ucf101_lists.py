@@ -87,7 +87,8 @@ def _lines(file: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield the location and the words of each nonempty line."""
     if not file.exists():
         raise FileNotFoundError(
-            f"{file} is missing: unpack the official lists of UCF101 there (docs/how-to/data-sets.md says where to get them), or "
+            f"{file} is missing: unpack the official lists of UCF101 there (docs/how-to/data-sets.md says where to get "
+            "them), or "
             "set --data.root to the folder of the data set"
         )
     for number, line in enumerate(read_bytes(file, LIST_BYTES).decode("utf-8", errors="replace").splitlines(), 1):
