@@ -111,4 +111,5 @@ def widen_encoding(encoding: LieRE, block_size: int) -> LieRE:
     with torch.no_grad():
         widened.generators.copy_(matrices.reshape(*matrices.shape[:-4], wide, wide)[..., row, column])
     widened.generators.requires_grad_(encoding.generators.requires_grad)
-    return widened.train(encoding.training)
+    widened.train(encoding.training)
+    return widened

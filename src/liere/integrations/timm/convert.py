@@ -126,7 +126,7 @@ def widen(model_or_encoding: Any, block: int) -> Any:
     return widen_encoding(model_or_encoding, block)
 
 
-def attach(model: nn.Module, encoding: LieRE, rope: RopeStart | None = None) -> None:
+def attach(model: Any, encoding: LieRE, rope: RopeStart | None = None) -> None:
     """Make a model of timm rotate queries and keys by an encoding, in place.
 
     Args:

@@ -116,7 +116,7 @@ class RotatedNaFlexVit(RotatedModel):
 
 
 class RecomputedBlock(_Mixed, nn.Module):
-    """A block that is recomputed in the backward pass if its input asks for it."""
+    """A block that recomputes its activations in the backward pass on request."""
 
     def forward(self, x: Tensor, attn_mask: Positioned | Tensor | None = None, **options: Any) -> Tensor:
         """Return the tokens after this block."""
@@ -133,7 +133,7 @@ FAMILIES: dict[type[nn.Module], type[RotatedModel]] = {
 """Classes of timm that can be converted, and what is mixed into them."""
 
 
-def rotate_class(model: nn.Module) -> None:
+def rotate_class(model: Any) -> None:
     """Give a model of a known family, and its blocks, the classes that rotate."""
     mixin = next(mixin for family, mixin in FAMILIES.items() if isinstance(model, family))
     model.__class__ = mix_in(mixin, type(model))
