@@ -201,6 +201,18 @@ def test_gradients_of_gradients(size):
     assert torch.autograd.gradgradcheck(lambda x, R: apply_rotations(x, R, num_prefix_tokens=1), (x, each))
 
 
+@pytest.mark.parametrize("size", [2, 8])
+@pytest.mark.parametrize("own", [True, False])
+def test_one_tensor_given_twice_has_one_gradient_for_each(size, own):
+    x = torch.randn(2, 1, 3, 8, dtype=torch.float64, requires_grad=True)
+    R = exp_skew(random_skew(0, size, 2.0, *[2] * own, 1, 3, 8 // size))
+    first, second = rotate_together([x, x], R)
+    loss = first.pow(3).sum() + 2 * second.pow(2).sum()
+    (once,) = torch.autograd.grad(loss, x, retain_graph=True)
+    (again,) = torch.autograd.grad(loss, x, create_graph=True)
+    assert_close(once, again, 1e-12)
+
+
 def test_only_wanted_gradients_are_made():
     x, R = torch.randn(2, 1, 3, 8), exp_skew(random_skew(0, 4, 2.0, 1, 3, 2)).float()
     rotated = apply_rotations(x.requires_grad_(), R)

@@ -20,10 +20,12 @@ DEGREE = 3
 """Highest power that is made this way."""
 
 
-@functools.cache
-def _axes(ndim: int) -> tuple[tuple[tuple[int, ...], ...], ...]:
-    """Return the sorted axes of the monomials of each degree: `((),)`, then `((0,), (1,))`, and so on."""
-    return tuple(tuple(itertools.combinations_with_replacement(range(ndim), degree)) for degree in range(DEGREE + 1))
+def _axes(ndim: int) -> list[list[tuple[int, ...]]]:
+    """Return the sorted axes of the monomials of each degree: `[()]`, then `[(0,), (1,)]`, and so on."""
+    found: list[list[tuple[int, ...]]] = [[()]]
+    for _ in range(DEGREE):
+        found.append([(*own, axis) for own in found[-1] for axis in range(own[-1] if own else 0, ndim)])
+    return found
 
 
 def monomials_of_degree(ndim: int) -> list[int]:
@@ -76,12 +78,14 @@ def generator_powers(generators: Float[Tensor, "ndim *batch b b"]) -> Float[Tens
     """
     ndim, wide = len(generators), generators.double()
     power = torch.eye(generators.shape[-1], dtype=wide.dtype, device=wide.device).expand(1, *wide.shape[1:])
-    found = [power]
-    for degree in range(1, DEGREE + 1):
-        # All products of `degree` generators; those that differ in the order of axes alone are added up.
+    found: list[Tensor] = [power]
+    factors: list[tuple[int, ...]] = [()]
+    for own in _axes(ndim)[1:]:
+        # All products of so many generators; those that differ in the order of axes alone are added up.
         power = (power[:, None] @ wide).flatten(0, 1)
-        slots = {axes: slot for slot, axes in enumerate(_axes(ndim)[degree])}
-        order = [slots[tuple(sorted(axes))] for axes in itertools.product(range(ndim), repeat=degree)]
+        factors = [(*axes, axis) for axes in factors for axis in range(ndim)]
+        slots = {axes: slot for slot, axes in enumerate(own)}
+        order = [slots[tuple(sorted(axes))] for axes in factors]
         total = power.new_zeros(len(slots), *power.shape[1:])
         found.append(total.index_add(0, torch.tensor(order, device=power.device), power))
     return torch.cat(found).to(generators.dtype)

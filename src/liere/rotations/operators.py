@@ -160,6 +160,7 @@ def _define_rotation(name: str, forward: Callable[..., Any], backward: Callable[
         given = [torch.zeros_like(x) if grad is None else grad for grad, x in zip(grads, xs, strict=True)]
         wants = rotations.requires_grad
         if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+            xs = [x.view_as(x) for x in xs]  # the same tensor may be given twice, and each has its own gradient
             outs = [rotate_plainly(x, rotations, ctx.prefix) for x in xs]
             inputs = [x for x in (*xs, rotations) if x.requires_grad]
             found = iter(torch.autograd.grad(outs, inputs, given, create_graph=True))

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from liere.rotations.apply import rotate_together
 from liere.rotations.exponential import norm_error_of_positions, position_rotations
@@ -102,10 +101,15 @@ class _Streamed(torch.autograd.Function):
         return outs
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         prefix, (positions, generators, *xs) = ctx.prefix, ctx.saved_tensors
         wants = ctx.needs_input_grad[1:]
+        if torch.is_grad_enabled():  # somebody wants the gradient of the gradient
+            (rotations,) = position_rotations(positions, generators[None])
+            xs = [x.view_as(x) for x in xs]  # the same tensor may be given twice, and each has its own gradient
+            inputs = [x for x, wanted in zip((positions, generators, *xs), wants, strict=True) if wanted]
+            found = iter(torch.autograd.grad(rotate_together(xs, rotations, prefix), inputs, grads, create_graph=True))
+            return None, *(next(found) if wanted else None for wanted in wants)
         outs = [
             torch.zeros_like(x) if wanted else None
             for x, wanted in zip((positions, generators, *xs), wants, strict=True)

@@ -64,6 +64,7 @@ def _gradient(ctx: Any, grads: list[Tensor | None]) -> tuple[list[Any], Tensor |
     given = [torch.zeros_like(x) if grad is None else grad for grad, x in zip(grads, xs, strict=True)]
     wants_positions, wants_powers = positions.requires_grad, powers.requires_grad
     if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # somebody wants the gradient of the gradient
+        xs = [x.view_as(x) for x in xs]  # the same tensor may be given twice, and each has its own gradient
         outs = _rotate_tokens_plainly(xs, positions, powers, ctx.prefix)
         inputs = [x for x in (*xs, positions, powers) if x.requires_grad]
         found = iter(torch.autograd.grad(outs, inputs, given, create_graph=True))
