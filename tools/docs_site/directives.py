@@ -36,6 +36,7 @@ class ResultTable(SphinxDirective):
         name = self.arguments[0]
         if name not in TABLES:
             raise self.error(f"there is no table {name!r}: {suggest(name, TABLES)}")
+        self.env.note_reread()  # the results may have changed since the last build
         tables = TABLES[name]()
         chosen = [tables[int(number)] for number in self.options.get("only", "").split()] or tables
         with_title = "no-title" not in self.options

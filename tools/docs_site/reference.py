@@ -31,6 +31,7 @@ class Command(SphinxDirective):
 
     def run(self) -> Sequence[nodes.Node]:
         """Return the nodes."""
+        self.env.note_reread()  # the code may have changed since the last build
         name, parsers = " ".join(self.arguments), command_parsers()
         if name not in parsers:
             raise self.error(f"there is no command {name!r}: {suggest(name, parsers)}")
@@ -49,6 +50,7 @@ class ApiModule(SphinxDirective):
 
     def run(self) -> Sequence[nodes.Node]:
         """Return a section, or nothing."""
+        self.env.note_reread()
         module, title = self.arguments[0], self.options["title"]
         if importlib.util.find_spec(module) is None:
             return []
@@ -66,6 +68,7 @@ class ConfigFields(SphinxDirective):
 
     def run(self) -> Sequence[nodes.Node]:
         """Return the nodes of a table."""
+        self.env.note_reread()
         return table_nodes(config_table(self.arguments[0]))
 
 
