@@ -1,4 +1,4 @@
-"""A transformer over points: every member of the batch has its own positions, and they get gradients."""
+"""A transformer layer for point clouds: each example has its own positions, and gradients flow to them."""
 
 import torch
 from torch import nn

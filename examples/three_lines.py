@@ -1,4 +1,4 @@
-"""LieRE in an attention layer: three lines."""
+"""Use LieRE in an attention layer in three lines."""
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention

@@ -1,4 +1,4 @@
-"""Train a small video transformer for a few steps: which way does the square move?"""
+"""Train a small video transformer for a few steps to tell which way a square moves."""
 
 import torch
 from torch.nn.functional import cross_entropy
@@ -30,13 +30,13 @@ model = liere.create_model(
     heads=2,
     mlp_dim=96,
 )
-optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
+optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
 for _ in range(60):
     clips, labels = moving_squares(32)
     loss = cross_entropy(model(clips), labels)
-    optimiser.zero_grad()
+    optimizer.zero_grad()
     loss.backward()
-    optimiser.step()
+    optimizer.step()
 
 clips, labels = moving_squares(256)
 accuracy = (model.eval()(clips).argmax(1) == labels).float().mean().item()

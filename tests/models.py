@@ -19,7 +19,7 @@ SMALL = {"dim": 48, "depth": 3, "heads": 2, "mlp_dim": 40}
 
 
 SHAPE = TransformerShape(grid=(4, 4), dim=48, num_heads=2, depth=3, num_prefix_tokens=1)
-# Every encoding of the library; those with block sizes in three of them, dense included.
+# Every encoding of the library; LieRE with three block sizes, including dense.
 ENCODINGS = [
     known.replace("<b>", b) for known in list_encodings() for b in (["8", "5", ""] if "<b>" in known else [""])
 ]

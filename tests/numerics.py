@@ -6,7 +6,7 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-# How many units in the last place, for each unit of (1 + norm), a result may be off.
+# Allowed error of a result in units in the last place, for each unit of (1 + norm).
 UNITS = 10
 
 BLOCK_SIZES = [2, 3, 4, 5, 8, 12, 16, 48, 64]

@@ -1,6 +1,6 @@
-"""The type checker that the tests put into every signature of the library."""
+"""The type checker that the tests apply to every signature of the library."""
 
 from beartype import BeartypeConf, beartype
 
-# An int is welcome where a float is asked for, as type checkers have it.
+# As in static type checkers, an int is accepted where a float is expected.
 check = beartype(conf=BeartypeConf(is_pep484_tower=True))

@@ -23,9 +23,9 @@ from liere.cli import main
         ("flops --num-classes -1", "num_classes must be at least 0, got -1"),
         ("flops --in-channels 0", "in_channels must be at least 1, got 0"),
         ("flops --option share_head=1 --encoding liere8", "has no option 'share_head': did you mean 'share_heads'?"),
-        ("inspect vit_tiny --size vit_base", "--size vit_base goes with a file of weights, but MODEL is vit_tiny"),
+        ("inspect vit_tiny --size vit_base", "--size vit_base is for weights files only, but MODEL is vit_tiny"),
         ("inspect vit_bas", "unknown size 'vit_bas': did you mean 'vit_base'?"),
-        ("inspect nowhere.safetensors", "no file of weights at nowhere.safetensors"),
+        ("inspect nowhere.safetensors", "there is no weights file nowhere.safetensors"),
         ("inspect vit_tiny --encoding liere65", "block_size must be between 2 and head_dim=64, got 65"),
     ],
 )
@@ -40,7 +40,7 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("flops --option share_heads", "write it as name=value"),
+        ("flops --option share_heads", "write name=value"),
         ("flops --image-size 8y8", "write 224 for a square image"),
         ("nonsense", "invalid choice"),
         ("", "required"),
@@ -67,7 +67,7 @@ def test_names_and_text_of_files_are_shown_and_not_obeyed(capsys, tmp_path):
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert error.rstrip("\n").isprintable()
-    assert r"a \x1b[2J\u202e\udcff.pt does not fit" in error
+    assert r"a \x1b[2J\u202e\udcff.pt does not match" in error
     assert len(error) < 1_000
     torch.save({"to_patch_embedding.1.weight": torch.zeros(1), "\x1b[31mred": torch.zeros(1)}, tmp_path / "b.pt")
     assert main(["inspect", str(tmp_path / "b.pt")]) == 2
@@ -83,7 +83,8 @@ def test_out_of_memory_is_told_in_a_line(capsys, monkeypatch):
     monkeypatch.setattr(liere.commands.flops, "run", fail)
     assert main(["flops"]) == 2
     assert capsys.readouterr().err == (
-        "liere: error: out of memory (Unable to allocate 9 TiB): use less data, smaller sizes or another machine\n"
+        "liere: error: out of memory (Unable to allocate 9 TiB): use a smaller batch or model, or a machine with "
+        "more memory\n"
     )
 
 

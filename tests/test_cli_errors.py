@@ -1,4 +1,4 @@
-"""Wrong input is told in one line; a bug keeps its traceback."""
+"""Invalid input is reported in one line; a bug keeps its traceback."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_bug_keeps_its_traceback(monkeypatch, capsys, error):
         (PermissionError(13, "Permission denied", "file"), "[Errno 13] Permission denied: 'file'"),
         (ImportError("videos need PyAV"), "videos need PyAV"),
         (ModuleNotFoundError("No module named 'yaml'", name="yaml"), "PyYAML is not installed: pip install 'liere[tra"),
-        (MemoryError("9 TiB"), "out of memory (9 TiB): use less data"),
+        (MemoryError("9 TiB"), "out of memory (9 TiB): use a smaller batch"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: 9 TiB"), "out of memory (DefaultCPUAllocator"),
         (RuntimeError("CUDA out of memory. Tried to allocate 9 GiB"), "out of memory (CUDA out of memory"),
     ],
@@ -75,6 +75,6 @@ def test_errors_of_input_are_what_callers_of_torch_expect():
 
 
 def test_an_interruption_says_what_is_kept(monkeypatch, capsys):
-    raise_in_flops(monkeypatch, KeyboardInterrupt("what is finished is kept"))
+    raise_in_flops(monkeypatch, KeyboardInterrupt("finished runs are kept"))
     assert main(["flops"]) == 130
-    assert capsys.readouterr().err == "liere: stopped; what is finished is kept\n"
+    assert capsys.readouterr().err == "liere: stopped; finished runs are kept\n"

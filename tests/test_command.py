@@ -1,4 +1,4 @@
-"""The program `liere` before torch is there, and the processes that belong together."""
+"""The `liere` program before torch is imported, and the processes of a distributed run."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_signal_while_torch_is_imported_is_told_in_a_line(number, delay):
     process.send_signal(number)
     _, error = process.communicate(timeout=60)
     name = signal.Signals(number).name
-    assert error == f"liere: stopped by {name} before its work began: nothing to save, run the same command again\n"
+    assert error == f"liere: stopped by {name} before any work was done: nothing to save, run the same command again\n"
     assert process.returncode == 128 + number
 
 
@@ -142,7 +142,7 @@ def is_running(pid: int) -> bool:
 
 @pytest.mark.parametrize("closed", ["0", "1", "2", "1 2", "0 1 2"])
 def test_streams_that_are_closed_are_opened_to_nowhere(tmp_path, closed):
-    """Files that are opened later do not take their places, and what is written goes on without."""
+    """Files that are opened later do not get the descriptors of closed streams, and the program continues."""
     code = (
         "from liere_command.streams import open_missing_streams\n"
         "open_missing_streams()\n"

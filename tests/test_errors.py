@@ -1,4 +1,4 @@
-"""Hints for names that nobody knows, and text that is safe to show."""
+"""Suggestions for unknown names, and text that is safe to print."""
 
 from __future__ import annotations
 

@@ -32,13 +32,13 @@ def test_formula_agrees_with_torchs_counter(encoding, image_size, patch_size, ba
     parts = count_flops(SMALL, encoding, num_prefix_tokens=3, batch_size=batch_size, **given)
     products = parts.backbone - parts.norms + parts.rotate
     assert counter.get_total_flops() - made == 2 * batch_size * products
-    # How often each matrix is squared depends on the generators that were drawn.
+    # The number of squarings of each matrix depends on the random generators.
     expected = 2 * (batch_size * parts.exponential - _writing_positions(model))
     assert made == pytest.approx(expected, rel=0.15)
 
 
 def _writing_positions(model) -> int:
-    """Multiply-adds that are no products, which torch does not count."""
+    """Multiply-adds outside of matrix products, which torch does not count."""
     rope = model.encoding
     if not hasattr(rope, "skew_generators"):
         return 0
@@ -89,7 +89,7 @@ def test_sharing_and_batches_share_the_exponential():
 
 
 def test_expected_norm_is_near_the_measured_one():
-    """RMS over initialisations, at the far corner."""
+    """RMS over random initializations, at the far corner."""
     from liere import LieRE
     from liere.flops import _expected_norms
 

@@ -77,7 +77,7 @@ def test_block_2_keeps_its_frequencies():
 @pytest.mark.parametrize(
     ("rope", "rows", "message"),
     [
-        (LieRE(2, 8), 8, "rope has ndim=2: generators of several axes share no basis, only ndim=1 folds"),
+        (LieRE(2, 8), 8, "rope has ndim=2, but only an encoding with ndim=1 can be folded"),
         (LieRE(1, 8, num_heads=2), 24, "q_weight has 24 rows, but 2 heads of 8 need 16"),
         (LieRE(1, 8), 12, "q_weight has 12 rows"),
     ],

@@ -1,4 +1,4 @@
-"""The layers hold, and `make lint` notices whoever breaks them."""
+"""The layers are respected, and `make lint` reports violations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def lint(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def broken(done: subprocess.CompletedProcess[str]) -> set[str]:
-    """Return the contracts that the output calls broken."""
+    """Return the contracts that the output reports as broken."""
     lines = [line.rstrip() for line in done.stdout.splitlines()]
     return {line.removesuffix(" BROKEN") for line in lines if line.endswith(" BROKEN")}
 

@@ -1,4 +1,4 @@
-"""Tests mirror the source: whoever changes a module finds its tests where the module's place says."""
+"""Tests mirror the source: the tests of a module are at the same place below `tests`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 TESTS = Path(__file__).parent
 SOURCE = TESTS.parent / "src" / "liere"
-SHORT = 40  # lines: such modules may be tested by what uses them
+SHORT = 40  # lines: smaller modules may be tested through the modules that use them
 MODULES = [
     path.relative_to(SOURCE)
     for path in sorted(SOURCE.rglob("*.py"))

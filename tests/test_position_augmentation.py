@@ -1,4 +1,4 @@
-"""Positions that change in training: how far, how likely, and what stays."""
+"""Random changes of positions in training: their range, their distribution, and what does not change."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_agrees_with_the_formula_written_out(shape, batch, shift, stretch, zoom,
 
 
 def offsets(coordinates: Tensor, draws: int, **options) -> Tensor:
-    """Return `draws` offsets of tokens on an axis: as many axes at once, of which each has its own."""
+    """Return `draws` random offsets, by giving the positions as many axes, each with its own offset."""
     positions = coordinates[:, None].expand(-1, draws)
     moved = augment_positions(positions, generator=seeded(0), **options) - positions
     assert_close(moved, moved[:1].expand_as(moved), 4 * torch.finfo(coordinates.dtype).eps * moved.abs().max().item())
@@ -233,7 +233,7 @@ class TestNoise:
         assert torch.equal(augment_positions(positions, noise=1.0, step=0), positions)
 
     def test_it_comes_before_factors(self):
-        """So that a token is as far off in the steps of the stretched grid."""
+        """Noise is added first, so that it is relative to the steps of the stretched grid."""
         positions = torch.zeros(1000, 1, dtype=torch.float64)
         moved = augment_positions(positions, noise=0.5, zoom=8.0, step=1.0, generator=seeded(1))
         factor = augment_positions(positions + 1, zoom=8.0, generator=_after(seeded(1), 1000))[0]
@@ -366,7 +366,7 @@ class TestTypesAndShapes:
 
 
 class TestSteps:
-    """The step that is taken where none is given, seen from offsets: the smallest of them that is not 0."""
+    """Return the step used by default, inferred from the offsets: the smallest one that is not 0."""
 
     def step(self, points: Tensor) -> list[float]:
         found = [offsets(coordinates.double(), 400, shift=3.0) for coordinates in points.T]
@@ -400,7 +400,7 @@ class TestSteps:
     @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
     @pytest.mark.parametrize("size", [8, 14, 32, 64])
     def test_it_is_that_of_a_grid_whose_coordinates_are_rounded(self, dtype, size):
-        """A step that is off by a little is one offset too many or too few at the end."""
+        """A slightly wrong step gives one offset too many or too few at the end of the range."""
         positions = grid_positions((size,)).to(dtype).expand(-1, 3000)
         steps = augment_positions(positions, shift=1.0, generator=seeded(0))[0].double() * (size - 1)
         assert_close(steps, steps.round(), (size - 1) * torch.finfo(dtype).eps)
@@ -437,35 +437,35 @@ class TestNothing:
 
 POSITIONS = torch.zeros(4, 2)
 WRONG = [
-    ({"shift": -0.5}, ValueError, "shift must be a finite number of at least 0, got -0.5: use 0 for none"),
-    ({"shift": math.inf}, ValueError, "shift must be a finite number of at least 0, got inf"),
+    ({"shift": -0.5}, ValueError, "shift must be a finite number >= 0, got -0.5: use 0 for no change"),
+    ({"shift": math.inf}, ValueError, "shift must be a finite number >= 0, got inf"),
     (
         {"shift": 1e300},
         ValueError,
-        r"shift must be at most 1,000,000, got 1e\+300: rotations of farther",
+        r"shift must be at most 1,000,000, got 1e\+300: beyond that, rotations",
     ),
     ({"zoom": 10**400}, ValueError, "zoom must be at most 1,000,000, got 1000"),
-    ({"shift": True}, ValueError, "shift must be a finite number of at least 0, got True"),
+    ({"shift": True}, ValueError, "shift must be a finite number >= 0, got True"),
     ({"generator": 3}, TypeError, "generator must be a torch.Generator, got 3"),
-    ({"shift": None}, ValueError, "shift must be a finite number of at least 0, got None"),
-    ({"stretch": 0.9}, ValueError, "stretch must be a finite number of at least 1, got 0.9: use 1 for none"),
-    ({"zoom": 0}, ValueError, "zoom must be a finite number of at least 1, got 0: use 1 for none"),
-    ({"zoom": math.nan}, ValueError, "zoom must be a finite number of at least 1, got nan"),
-    ({"noise": "much"}, ValueError, "noise must be a finite number of at least 0, got 'much': use 0 for none"),
+    ({"shift": None}, ValueError, "shift must be a finite number >= 0, got None"),
+    ({"stretch": 0.9}, ValueError, "stretch must be a finite number >= 1, got 0.9: use 1 for no change"),
+    ({"zoom": 0}, ValueError, "zoom must be a finite number >= 1, got 0: use 1 for no change"),
+    ({"zoom": math.nan}, ValueError, "zoom must be a finite number >= 1, got nan"),
+    ({"noise": "much"}, ValueError, "noise must be a finite number >= 0, got 'much': use 0 for no change"),
     ({"step": -1}, ValueError, r"step must be a finite number .* or 2 of them, got -1: give one for all axes"),
-    ({"step": math.inf}, ValueError, "step must be a finite number of at least 0, or 2 of them, got inf"),
+    ({"step": math.inf}, ValueError, "step must be a finite number >= 0, or 2 of them, got inf"),
     ({"step": [1, math.nan]}, ValueError, r"step must be .* got \[1, nan\]"),
     ({"step": [1, 2, 3]}, ValueError, r"step must be .* got \[1, 2, 3\]: .* or one per axis"),
     ({"step": torch.tensor([0.5, -0.5])}, ValueError, r"step must be .* got tensor\(\[ 0.5000, -0.5000\]\)"),
     ({"step": torch.ones(3)}, ValueError, "step must be .* or 2 of them"),
     ({"step": "wide"}, ValueError, "step must be .* got 'wide'"),
-    ({"extent": -2.0}, ValueError, "extent must be a finite number of at least 0, or 2 of them, got -2.0"),
+    ({"extent": -2.0}, ValueError, "extent must be a finite number >= 0, or 2 of them, got -2.0"),
     ({"extent": math.inf}, ValueError, "extent must be .* got inf"),
     ({"extent": [[1.0, 1.0]]}, ValueError, "extent must be"),
     ({"extent": []}, ValueError, r"extent must be .* got \[\]"),
     ({"positions": [[0.0]]}, TypeError, r"positions must be a tensor .* got list: convert it with torch.as_tensor"),
-    ({"positions": torch.tensor(3.0)}, ValueError, r"positions has shape \[\], but needs \[\*batch, tokens, ndim\]"),
-    ({"positions": torch.zeros(9)}, ValueError, r"positions has shape \[9\], but needs .* use positions\[:, None\]"),
+    ({"positions": torch.tensor(3.0)}, ValueError, r"positions has shape \[\], but must be \[\*batch, tokens, ndim"),
+    ({"positions": torch.zeros(9)}, ValueError, r"positions has shape \[9\], but must be .* pass positions\[:, None\]"),
     ({"positions": torch.zeros(4, 2).bool()}, TypeError, "real numbers, got dtype torch.bool: convert them"),
     ({"positions": torch.zeros(4, 2).cfloat()}, TypeError, "real numbers, got dtype torch.complex64"),
     ({"positions": torch.tensor([[0.0, math.nan]])}, ValueError, r"positions\[0, 1\] is nan: positions must be finite"),

@@ -88,7 +88,7 @@ def test_sizes_of_images_and_patches():
         (
             {"encoding": LieRE(2, 24), "share_heads": True},
             TypeError,
-            "'share_heads' cannot be given beside an encoding",
+            "'share_heads' cannot be combined with an encoding",
         ),
         ({"encoding": None}, TypeError, "encoding must be a name or a PositionEncoding, got NoneType"),
         (

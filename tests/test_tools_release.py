@@ -21,8 +21,8 @@ def test_the_version_is_read(version):
     [
         ("", "one line like"),
         ('__version__ = "1.2.3"\n__version__ = "1.2.4"\n', "got 2"),
-        ('__version__ = "1.2"', "'1.2': write it like"),
-        ('__version__ = "v1.2.3"', "'v1.2.3': write it like"),
+        ('__version__ = "1.2"', "'1.2': use a version such as"),
+        ('__version__ = "v1.2.3"', "'v1.2.3': use a version such as"),
     ],
 )
 def test_a_version_that_cannot_be_released_is_named(text, message):

@@ -1,4 +1,4 @@
-"""Compiled and exported models agree with eager ones. In processes of their own: tracers do not see shape checks."""
+"""Compiled and exported models agree with eager ones, in separate processes because shape checks break tracing."""
 
 from __future__ import annotations
 

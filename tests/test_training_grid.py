@@ -1,4 +1,4 @@
-"""Weights carry the grid that their positions are relative to."""
+"""State dicts include the training grid, to which positions are relative."""
 
 from __future__ import annotations
 

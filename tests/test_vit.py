@@ -108,7 +108,7 @@ def test_position_policies_differ_away_from_the_training_size_only():
 
 
 def test_half_precision_models_keep_the_digits_of_positions():
-    """16 px and patch 1: neighbours 1/15 apart would blur in bf16."""
+    """16 px and patch 1: neighbors 1/15 apart would be rounded too coarsely in bf16."""
     model = small_model("liere8", patch_size=1).bfloat16()
     seen = []
     layer_rotations = model.encoding.layer_rotations
@@ -141,7 +141,7 @@ def test_checkpointing_runs_each_layer_again_in_backward():
 
 
 def test_every_dropout_is_where_it_belongs():
-    """What runs in a training step, with its rate: embedding, then attention output, MLP twice, in each layer."""
+    """In a training step these run, with their rates: embedding, then attention output and twice the MLP per layer."""
     model = small_model("liere8", dropout=0.3, attn_dropout=0.2, drop_path=0.4).train()
     seen = []
     for name, module in model.named_modules():
@@ -233,7 +233,7 @@ def test_grid_shape():
             (1, 3, 16, 18),
             r"\(16, 18\) is not divisible by patch_size \(4, 4\) on axis 1: 18 .* resize or pad it to 16",
         ),
-        ((1, 3, 16), r"input has shape \[1, 3, 16\], but this model takes \[batch, 3, size, size\]"),
+        ((1, 3, 16), r"input has shape \[1, 3, 16\], but this model expects \[batch, 3, size, size\]"),
         ((1, 1, 16, 16), "in_channels=3 and 2 axes"),
         ((1, 3, 16, 16, 16), "in_channels=3 and 2 axes"),
         ((1, 3, 0, 16), "0 is not a multiple of 4"),

@@ -1,4 +1,4 @@
-"""What models make of positions that change in training, and of CLS's place."""
+"""Models with random changes of positions in training, and with positions of the CLS token."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def gradients(model: torch.nn.Module, x: Tensor = X, seed: int = 0) -> dict[str,
 
 
 class Recorder(PositionEncoding):
-    """Remember the positions of each forward pass."""
+    """Record the positions of each forward pass."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -211,10 +211,10 @@ class TestPositions:
 
 
 class TestInvariance:
-    """Rotations that commute see differences of positions alone; CLS without a position sees more."""
+    """Rotations that commute depend only on relative positions; a CLS token without a position does not."""
 
     def change(self, name: str, amounts: dict[str, float] | None = None, **options) -> float:
-        """Return how much a shift changes the logits, of their size."""
+        """Return the relative change of the logits caused by a shift."""
         torch.manual_seed(0)
         model = small_model(name, **(amounts or {"position_shift": 3.0}), **options).double()
         x = X.double()
@@ -270,11 +270,11 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"position_shift": -1}, "position_shift must be a finite number of at least 0, got -1: use 0 for none"),
-            ({"position_stretch": 0.5}, "position_stretch must be a finite number of at least 1, got 0.5"),
-            ({"position_zoom": float("inf")}, "position_zoom must be a finite number of at least 1, got inf"),
-            ({"position_noise": "x"}, "position_noise must be a finite number of at least 0, got 'x'"),
-            ({"cls_position": "centre"}, "unknown cls_position 'centre': did you mean 'center'?"),
+            ({"position_shift": -1}, "position_shift must be a finite number >= 0, got -1: use 0 for no change"),
+            ({"position_stretch": 0.5}, "position_stretch must be a finite number >= 1, got 0.5"),
+            ({"position_zoom": float("inf")}, "position_zoom must be a finite number >= 1, got inf"),
+            ({"position_noise": "x"}, "position_noise must be a finite number >= 0, got 'x'"),
+            ({"cls_position": "center"}, "unknown cls_position 'center': did you mean 'center'?"),
             ({"attention_scale": "logs"}, "unknown attention_scale 'logs': did you mean 'log'?"),
             ({"cls_position": "center", "pool": "mean"}, "cls_position='center' needs a CLS token: use pool='cls'"),
             ({"cls_position": "unseen", "pool": "mean"}, "cls_position='unseen' needs a CLS token: use pool='cls'"),
@@ -326,7 +326,7 @@ print("agreed on", *names)
 
 
 def run_compiled(backend: str, *names: str) -> str:
-    """Compare a compiled model with an eager one in a process of its own: tracers do not see shape checks."""
+    """Compare a compiled model with an eager one, in a separate process because shape checks break tracing."""
     command = [sys.executable, "-c", SCRIPT, backend, *names]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -47,7 +47,7 @@ def read_version(text: str) -> str:
     if len(found) != 1:
         raise ValueError(f'{VERSION_FILE} must have one line like __version__ = "1.2.3", got {len(found)}')
     if not re.fullmatch(r"\d+\.\d+\.\d+((a|b|rc|\.post|\.dev)\d+)?", found[0]):
-        raise ValueError(f"{VERSION_FILE} has the version {found[0]!r}: write it like 1.2.3 or 1.2.3rc1")
+        raise ValueError(f"{VERSION_FILE} has the version {found[0]!r}: use a version such as 1.2.3 or 1.2.3rc1")
     return found[0]
 
 

@@ -1,4 +1,4 @@
-"""liere: learned rotational position encodings for transformers over images, video, volumes and points."""
+"""liere: learned rotary position encodings for transformers over images, video, volumes and points."""
 
 from liere import data
 from liere.encodings import (

@@ -45,26 +45,28 @@ COMMANDS = {
 
 
 NO_MEMORY = re.compile(r"out of memory|can't allocate memory|not enough memory")
-"""What torch says where memory ends, on a GPU or a CPU."""
+"""Messages of torch when a GPU or CPU runs out of memory."""
 
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     parser = argparse.ArgumentParser(
-        prog="liere", description="Learned rotational position encodings for transformers."
+        prog="liere",
+        description="Learned rotary position encodings for transformers.",
+        epilog="Run `liere COMMAND --help` for the options of a command.",
     )
-    parser.add_argument("--traceback", action="store_true", help="show where an error came from")
+    parser.add_argument("--traceback", action="store_true", help="show the full traceback of errors")
     parser.add_argument("--version", action="version", version=f"liere {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, module in COMMANDS.items():
-        command = commands.add_parser(name, help=module.HELP, description=module.HELP)
+        command = commands.add_parser(name, help=module.HELP, description=f"{module.HELP[0].upper()}{module.HELP[1:]}.")
         module.add_arguments(command)
         command.set_defaults(run=module.run, parser=command)
     return parser
 
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Return the arguments of a command; what is wrong with them is told, and exit code 2."""
+    """Return the parsed arguments of a command; if they are invalid, print an error and exit with code 2."""
     parser = make_parser()
     args, unknown = parser.parse_known_args(arguments)
     if unknown and hasattr(args, "fields_missing"):
@@ -77,20 +79,20 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0, or 2 after a message that says what was wrong with the input."""
+    """Run a command and return its exit code: 0, or 2 after an error message about the input."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without a character shows another one
+            stream.reconfigure(errors="replace")  # for terminals that cannot show a character
     args = parse_arguments(arguments)
     if args.run is not train.run:
         use_default_signals()
     try:
         return args.run(args) or 0
     except Exception as error:
-        told = _explain(error)
-        if told is None or args.traceback:
+        message = _explain(error)
+        if message is None or args.traceback:
             raise
-        warn(f"liere: error: {' '.join(line.strip() for line in told.splitlines())}")
+        warn(f"liere: error: {' '.join(line.strip() for line in message.splitlines())}")
         return 2
     except KeyboardInterrupt as stop:
         warn("; ".join(["liere: stopped", *map(str, stop.args)]))
@@ -98,13 +100,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _explain(error: Exception) -> str | None:
-    """Return what to tell of an error that the user can do something about; None for a bug."""
+    """Return the message for an error that the user can fix; None for a bug."""
     if isinstance(error, UserError | OSError):
         return str(error)
     if isinstance(error, ImportError) and str(error.name).partition(".")[0] not in ("liere", "liere_command"):
         return explain_missing(error)
     if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and NO_MEMORY.search(str(error))):
-        return f"out of memory ({error}): use less data, smaller sizes or another machine"
+        return f"out of memory ({error}): use a smaller batch or model, or a machine with more memory"
     return None
 
 

@@ -1,4 +1,4 @@
-"""Kinds of fields that a configuration has."""
+"""Field types of configurations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from liere.optional.extras import require
 
 require("yaml", "pydantic")
 
-from pydantic import BaseModel, ConfigDict, Field  # noqa: E402  (what is missing has been told)
+from pydantic import BaseModel, ConfigDict, Field  # noqa: E402  (after the check for missing packages)
 
 __all__ = [
     *("Count", "CountOrZero", "Few", "FewOrZero", "Positive", "Rate", "Real", "Section", "Seed", "Share", "Side"),
@@ -31,6 +31,6 @@ Switch = Annotated[bool, Field(strict=True)]
 
 
 class Section(BaseModel):
-    """A part of a configuration: fields that are checked, and do not change."""
+    """A section of a configuration, with validated, immutable fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)

@@ -21,9 +21,9 @@ __all__ = [
 
 
 class UserError(Exception):
-    """Something that the user can put right; the message says in one line what it is, and how.
+    """An error that the user can fix; the message says in one line what is wrong and how to fix it.
 
-    The command line prints it and ends with exit code 2. Any other exception is a bug, and keeps its traceback.
+    The command line prints the message and exits with code 2. Any other exception is a bug and keeps its traceback.
     """
 
 
@@ -32,11 +32,11 @@ class InputError(UserError, ValueError):
 
 
 class InputTypeError(UserError, TypeError):
-    """A value of a wrong type, or an argument that is not known."""
+    """A value of the wrong type, or an unknown argument."""
 
 
 class UnknownOptionError(InputTypeError):
-    """An option that nobody has."""
+    """An unknown option."""
 
 
 def whole_number(name: str, value: object) -> int:
@@ -88,11 +88,11 @@ ALIASES = {
     "position_encoding": "encoding",
     "output": "out",
 }
-"""What other libraries call some things, and what they are called here."""
+"""Names used by other libraries, and their equivalents here."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that `name` may be a misspelling of, or that means the same elsewhere, if there is one.
+    """Return the known name that `name` probably stands for, as a misspelling or an alias, or None.
 
     Example:
         >>> nearest("--optimizer.lr", ["--optimizer.clip", "--optimizer.learning_rate"])
@@ -102,7 +102,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     if last not in ALIASES or name in known:
         return next(iter(difflib.get_close_matches(name.lower(), known, n=1)), None)
     same = [one for one in known if re.split(r"[.-]", one)[-1] == ALIASES[last]]
-    # In the section that was named; otherwise in any, before options without one.
+    # Prefer the same section, then other sections, then options without a section.
     same.sort(key=lambda one: (one.rpartition(".")[0] != name.rpartition(".")[0] or "." not in one, "." not in one))
     return next(iter(same), None)
 
@@ -122,9 +122,9 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 
 def visible(text: str) -> str:
-    """Return text in one line that a terminal shows and does not obey: what cannot be seen is written as in Python.
+    """Return text as a single line that is safe to print: nonprintable characters are escaped as in Python.
 
-    Names of files and text in them may hold line ends, and codes that move the cursor or turn letters around.
+    File names and file contents may contain line breaks, and codes that move the cursor or reverse the text direction.
 
     Example:
         >>> print(visible("a name\\n\\x1b[2Jof a file"))

@@ -1,4 +1,4 @@
-"""How many multiply-adds a model needs, by formula from its dimensions."""
+"""The number of multiply-adds of a model, computed from its dimensions."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ __all__ = ["PAPER", "FlopCount", "PaperFigure", "count_flops", "paper_figure"]
 
 @dataclass(frozen=True)
 class FlopCount:
-    """Multiply-adds of one forward pass, per image. GELU, softmax and residuals count nothing, as in the paper."""
+    """Multiply-adds of one forward pass, per image. GELU, softmax and residuals are not counted, as in the paper."""
 
     patch_embedding: int
     projections: int
-    """Queries, keys, values and attention outputs."""
+    """Projections to queries, keys, values and attention outputs."""
     attention: int
     """Scores and weighted sums."""
     mlp: int
     head: int
     norms: int
-    """Five for each normalized element."""
+    """LayerNorm: five for each element."""
     paper_rotate: int
-    """Rotating queries and keys as the paper counts it: all tokens, learned rotations only."""
+    """Rotation of queries and keys as the paper counts it: all tokens, learned rotations only."""
     rotate: int
-    """Rotating queries and keys: tokens with a position."""
+    """Rotation of queries and keys of the tokens with a position."""
     exponential: float
-    """Making the rotations, once a batch, divided by the batch size."""
+    """Computing the rotations, once per batch, divided by the batch size."""
 
     @property
     def backbone(self) -> int:
-        """All that does not depend on the encoding."""
+        """Everything that does not depend on the encoding."""
         return self.patch_embedding + self.projections + self.attention + self.mlp + self.head + self.norms
 
     @property
     def paper(self) -> int:
-        """The paper's count."""
+        """The total as the paper counts it."""
         return self.backbone + self.paper_rotate
 
     @property
     def true(self) -> float:
-        """The whole cost."""
+        """The full cost."""
         return self.backbone + self.rotate + self.exponential
 
     def as_dict(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def count_flops(
     exp_norm: float | None = None,
     **encoding_options: Any,
 ) -> FlopCount:
-    """Count the multiply-adds of a model at its training resolution.
+    """Return the multiply-adds of a model at its training resolution.
 
     Args:
         size: Dimensions of the transformer.
@@ -85,10 +85,10 @@ def count_flops(
         patch_size: Patch size on each axis.
         num_classes: Number of logits.
         in_channels: Channels of the input.
-        num_prefix_tokens: CLS and register tokens.
-        batch_size: Images that share one computation of the rotations.
-        exp_norm: Norm of the matrix to exponentiate at the far corner of the grid, which decides how often matrices are
-            squared; by default the one expected at initialization.
+        num_prefix_tokens: Number of CLS and register tokens.
+        batch_size: Number of images that share one computation of the rotations.
+        exp_norm: Norm of the matrix to exponentiate at the far corner of the grid, which determines the number of
+            squarings; by default the one expected at initialization.
         **encoding_options: Options of the encoding.
 
     Example:
@@ -101,7 +101,7 @@ def count_flops(
     check_least("in_channels", in_channels, 1)
     check_least("num_classes", num_classes, 0)
     shape = TransformerShape(grid_shape(image_size, patch_size), size.dim, size.heads, size.depth, num_prefix_tokens)
-    with torch.random.fork_rng(devices=[]):  # counting draws nothing from the caller's generator
+    with torch.random.fork_rng(devices=[]):  # leaves the caller's random state unchanged
         rope = create_encoding(encoding, shape, **encoding_options)
     rotations = _rotation_flops(rope, shape, exp_norm) if isinstance(rope, RotaryEncoding) else _RotationFlops(0, 0, 0)
     tokens, dim, depth = shape.num_tokens, size.dim, size.depth
@@ -134,7 +134,7 @@ def _rotation_flops(rope: RotaryEncoding, shape: TransformerShape, exp_norm: flo
     distinct = distinct_layers * distinct_heads * rope.num_blocks
     products = _exp_products(rope, shape.grid, exp_norm)
     return _RotationFlops(
-        # The paper counts products with learned matrices, and VisionLLaMA's elementwise rotation as nothing.
+        # The paper counts products with learned matrices, but not VisionLLaMA's elementwise rotation.
         paper_rotate=2 * shape.num_tokens * blocks * b**2 if list(rope.parameters()) else 0,
         rotate=2 * shape.num_patches * blocks * b**2,
         exponential=distinct * (products * b**3 + shape.num_patches * shape.ndim * b**2),
@@ -142,7 +142,7 @@ def _rotation_flops(rope: RotaryEncoding, shape: TransformerShape, exp_norm: flo
 
 
 def _exp_products(rope: RotaryEncoding, grid: tuple[int, ...], exp_norm: float | None) -> int:
-    """Return the products that a block's rotations of a grid take: along rays one, elsewhere by the norm."""
+    """Return the number of matrix products for one block on a grid: one each along rays, elsewhere by the norm."""
     positions = grid_positions(grid)
     if rope.block_size <= 3:
         return len(positions) * exp_products(0.0, rope.block_size)
@@ -158,7 +158,7 @@ def _exp_products(rope: RotaryEncoding, grid: tuple[int, ...], exp_norm: float |
 
 
 def _expected_norms(rope: RotaryEncoding, positions: Tensor) -> Tensor:
-    """Return the norm that `exp_skew` scales by at each position: for LieRE the root mean square over draws."""
+    """Return the norm by which `exp_skew` scales at each position; for LieRE, the RMS value at initialization."""
     if not isinstance(rope, LieRE):
         X = skew_at_positions(positions, rope.skew_generators(0).detach().float())
         return skew_norm(X).amax(dim=(0, 2))
@@ -170,17 +170,17 @@ def _expected_norms(rope: RotaryEncoding, positions: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class PaperFigure:
-    """A cell of the paper's FLOPs table: giga-multiply-adds, and per cent more than absolute positions."""
+    """A cell of the paper's FLOPs table: giga-multiply-adds, and percent increase over absolute positions."""
 
     giga: float
     increase: float | None = None
 
     def is_slip(self, giga: float, absolute_giga: float) -> bool:
-        """Return whether the printed cell differs from the computed one by more than its rounding explains."""
+        """Return whether the printed cell differs from the computed one by more than rounding."""
         if abs(self.giga - giga) > 0.0006:
             return True
         increase = 100 * (giga / absolute_giga - 1)
-        rounding = 100 * 0.001 / absolute_giga  # the paper computed it from rounded figures
+        rounding = 100 * 0.001 / absolute_giga  # the paper computed it from rounded numbers
         return self.increase is not None and abs(self.increase - increase) > rounding
 
 
@@ -206,5 +206,5 @@ PAPER_INPUT = {"image_size": (32, 32), "patch_size": (4, 4), "num_classes": 100,
 
 
 def paper_figure(name: str, encoding: str, model_input: dict[str, Any]) -> PaperFigure | None:
-    """Return what the paper prints for a size, an encoding and an input, if it does."""
+    """Return the paper's cell for a size, an encoding and an input, or None if it has none."""
     return PAPER.get((name, encoding)) if model_input == PAPER_INPUT else None

@@ -1,4 +1,4 @@
-"""The one-dimensional theorem: on one axis, LieRE is RoPE in another basis of the head."""
+"""Folding 1-D LieRE into RoPE: on one axis, LieRE is RoPE in another basis of the head."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FoldedRoPE(NamedTuple):
     k_weight: Tensor  # [heads * head_dim, dim]
     q_bias: Tensor | None  # [heads * head_dim]
     k_bias: Tensor | None  # [heads * head_dim]
-    frequencies: Tensor  # [heads, head_dim // 2], fp32 at least
+    frequencies: Tensor  # [heads, head_dim // 2], fp32 or higher
 
 
 def fold_1d(
@@ -34,14 +34,14 @@ def fold_1d(
     *,
     layer: int = 0,
 ) -> FoldedRoPE:
-    """Turn a 1-D LieRE attention layer into plain RoPE with the same attention scores.
+    """Convert a 1-D LieRE attention layer to plain RoPE with the same attention scores.
 
-    On one axis `R(t) = exp(t A) = S.mT exp(t L) S` with an orthogonal `S` that does not depend on the position, and
-    `L` made of 2x2 blocks. Scores do not change if `S` moves into the query and key projections.
+    On one axis `R(t) = exp(t A) = S.mT exp(t L) S`, where `S` is orthogonal and does not depend on the position, and
+    `L` consists of 2x2 blocks. Moving `S` into the query and key projections does not change the scores.
 
-    The result is RoPE on interleaved pairs: dimensions `2i` and `2i + 1` of a head turn by `[[cos, -sin], [sin, cos]]`
-    of the angle `position * frequencies[head, i]`. Dimensions that are not rotated have frequency 0. Normalizing
-    queries or keys after their projection stands between the two and cannot be folded.
+    The result is RoPE on interleaved pairs: dimensions `2i` and `2i + 1` of a head are rotated by
+    `[[cos, -sin], [sin, cos]]` of the angle `position * frequencies[head, i]`. Dimensions that are not rotated have
+    frequency 0. Layers that normalize queries or keys after their projection cannot be folded.
 
     Args:
         rope: A rotary encoding with `ndim=1`.
@@ -49,14 +49,14 @@ def fold_1d(
         k_weight: Weight of the key projection.
         q_bias: Bias of the query projection.
         k_bias: Bias of the key projection.
-        layer: Which layer's generators to fold.
+        layer: Index of the layer whose generators are folded.
 
     Returns:
         The new weights and biases, and the frequencies.
 
     Raises:
         TypeError: If `rope` is not a rotary encoding.
-        ValueError: If the encoding has more than one axis or the weights do not fit its heads.
+        ValueError: If the encoding has more than one axis or the weights do not match its heads.
 
     Example:
         >>> from liere import LieRE
@@ -68,7 +68,7 @@ def fold_1d(
     if not isinstance(rope, RotaryEncoding):
         raise InputTypeError(f"rope must be a rotary encoding such as LieRE, got {type(rope).__name__}")
     if rope.ndim != 1:
-        raise InputError(f"rope has ndim={rope.ndim}: generators of several axes share no basis, only ndim=1 folds")
+        raise InputError(f"rope has ndim={rope.ndim}, but only an encoding with ndim=1 can be folded into RoPE")
     basis, frequencies = _head_basis(rope, layer)
     return FoldedRoPE(
         q_weight=_fold("q_weight", q_weight, basis),
@@ -82,7 +82,7 @@ def fold_1d(
 
 
 def _fold(name: str, parameter: Tensor, basis: Float[Tensor, "heads head_dim head_dim"]) -> Tensor:
-    """Return a projection's weight or bias in the basis of each head."""
+    """Return the weight or bias of a projection in the basis of each head."""
     needed, head_dim, _ = basis.shape
     heads, rest = divmod(parameter.shape[0], head_dim)
     if rest or needed not in (1, heads):
@@ -95,7 +95,7 @@ def _fold(name: str, parameter: Tensor, basis: Float[Tensor, "heads head_dim hea
 
 
 def _head_basis(rope: RotaryEncoding, layer: int) -> tuple[Tensor, Tensor]:
-    """Return for each head an orthogonal basis of turning pairs, then fixed dimensions, and the frequencies."""
+    """Return an orthogonal basis of rotated pairs, then fixed dimensions, for each head, and the frequencies."""
     generators = rope.skew_generators(layer)[0].to(torch.float64)  # [heads, blocks, b, b]
     dense = torch.stack([torch.block_diag(*head) for head in generators.unbind(0)])
     rest = rope.head_dim - dense.shape[-1]

@@ -1,4 +1,4 @@
-"""Skew-symmetric generators: the elements of the Lie algebra that positions are written in."""
+"""Skew-symmetric generators: the basis of the Lie algebra in which positions are expressed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 def init_upper_(upper: Float[Tensor, "*batch entries"], scale: float) -> Float[Tensor, "*batch entries"]:
-    """Draw the entries of new generators, uniform in [0, scale), in place.
+    """Fill the entries of generators in place with uniform samples from [0, scale), and return them.
 
     Example:
         >>> upper = init_upper_(torch.empty(2, 28), 3.0)
@@ -57,10 +57,10 @@ def skew_from_upper(upper: Float[Tensor, "*batch entries"], size: int) -> Float[
 def skew_at_positions(
     positions: Real[Tensor, "*batch tokens ndim"], generators: Float[Tensor, "ndim heads blocks b b"]
 ) -> Float[Tensor, "*batch heads tokens blocks b b"]:
-    """Write positions in the basis of the generators: `X = sum_d p_d A_d`.
+    """Return the linear combinations of generators given by positions: `X = sum_d p_d A_d`.
 
-    Elementwise rather than as a matrix product: products may run in TF32 or, under autocast, in half precision,
-    and the angles of a far position have no digits to spare.
+    They are computed elementwise rather than as a matrix product: products may run in TF32 or, under autocast, in half
+    precision, and the large angles of distant positions need full precision.
     """
     terms = [
         coordinate[..., None, :, None, None, None] * generator[:, None]
@@ -70,7 +70,7 @@ def skew_at_positions(
 
 
 def commutator_norm(a: Float[Tensor, "*batch b b"], b: Float[Tensor, "*batch b b"]) -> Float[Tensor, "*batch"]:
-    """Return `|AB - BA| / (|A| |B|)` in Frobenius norms: 0 where the generators commute, at most sqrt(2).
+    """Return `|AB - BA| / (|A| |B|)` in Frobenius norms: 0 if the generators commute, at most sqrt(2).
 
     Example:
         >>> a, b = torch.tensor([[0.0, 1.0], [-1.0, 0.0]]), torch.tensor([[0.0, 3.0], [-3.0, 0.0]])
@@ -83,9 +83,9 @@ def commutator_norm(a: Float[Tensor, "*batch b b"], b: Float[Tensor, "*batch b b
 
 
 class RotationPlanes(NamedTuple):
-    """A skew matrix as rotations of orthogonal planes: `A = basis.mT @ L @ basis`.
+    """A skew matrix, decomposed into rotations in orthogonal planes: `A = basis.mT @ L @ basis`.
 
-    `L` has a block `[[0, -w], [w, 0]]` for each of the `angles` w >= 0, in descending order, then zeros.
+    `L` has a diagonal block `[[0, -w], [w, 0]]` for each of the `angles` w >= 0, in descending order, then zeros.
     """
 
     angles: Tensor  # [*batch, b // 2]
@@ -93,9 +93,9 @@ class RotationPlanes(NamedTuple):
 
 
 def rotation_planes(skew: Float[Tensor, "*batch b b"]) -> RotationPlanes:
-    """Decompose skew-symmetric matrices into orthogonal planes and the angles by which these turn.
+    """Decompose skew-symmetric matrices into orthogonal planes and their rotation angles.
 
-    Computed in fp64, without gradients.
+    The computation runs in fp64, without gradients.
 
     Example:
         >>> planes = rotation_planes(torch.tensor([[0.0, 2.0], [-2.0, 0.0]]))
@@ -105,12 +105,12 @@ def rotation_planes(skew: Float[Tensor, "*batch b b"]) -> RotationPlanes:
     skew = skew.detach().to(torch.float64)
     size = skew.shape[-1]
     pairs = size // 2
-    # i A is Hermitian. An eigenvector x + iy of eigenvalue w > 0 has A x = w y and A y = -w x: a plane.
+    # i A is Hermitian. An eigenvector x + iy with eigenvalue w > 0 satisfies A x = w y and A y = -w x: a plane.
     values, vectors = torch.linalg.eigh(1j * skew)
     angles = values[..., size - pairs :].flip(-1).clamp(min=0)
     planes = vectors[..., size - pairs :].flip(-1)
     basis = torch.stack([planes.real, planes.imag], dim=-1).flatten(-2).mT * 2**0.5
-    # Where the angle is 0, real and imaginary parts need not be a plane: any orthonormal completion is right.
+    # If the angle is 0, real and imaginary parts need not span a plane: any orthonormal completion is valid.
     norm = torch.linalg.matrix_norm(skew)[..., None]
     turns = angles > 1e-12 * norm
     basis = basis * turns.repeat_interleave(2, dim=-1)[..., None]
@@ -118,14 +118,14 @@ def rotation_planes(skew: Float[Tensor, "*batch b b"]) -> RotationPlanes:
 
 
 def _complete_basis(rows: Tensor, size: int) -> Tensor:
-    """Replace the zero rows, and add the missing ones, so that the rows are an orthonormal basis."""
+    """Replace the zero rows and add the missing ones, so that the rows form an orthonormal basis."""
     rows = torch.cat([rows, rows.new_zeros(*rows.shape[:-2], size - rows.shape[-2], size)], dim=-2)
     missing = rows.abs().amax(-1) == 0
-    # The directions that the given rows leave out have eigenvalue 0 in their Gram matrix: the first `missing` ones.
+    # The directions not spanned by the given rows have eigenvalue 0 in their Gram matrix: the first `missing` ones.
     _, directions = torch.linalg.eigh(rows.mT @ rows)
     rank = (missing.cumsum(-1) - 1).clamp(min=0)
     fill = directions.mT.gather(-2, rank[..., None].expand_as(rows))
     rows = torch.where(missing[..., None], fill, rows)
-    # The nearest orthogonal matrix takes away what rounding left.
+    # Projecting to the nearest orthogonal matrix removes the remaining rounding errors.
     left, _, right = torch.linalg.svd(rows)
     return left @ right

@@ -1,4 +1,4 @@
-"""The parts of a vision transformer: patches, attention, blocks."""
+"""The layers of a vision transformer: patch embedding, attention, blocks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def grid_shape(image_size: tuple[int, ...], patch_size: tuple[int, ...]) -> tupl
     if len(image_size) != len(patch_size):
         raise InputError(
             f"image_size {image_size} has {len(image_size)} axes, but patch_size {patch_size} has {len(patch_size)}: "
-            "give both one entry an axis"
+            "give both one entry per axis"
         )
     for axis, (n, p) in enumerate(zip(image_size, patch_size, strict=True)):
         if p < 1:
@@ -46,7 +46,7 @@ def grid_shape(image_size: tuple[int, ...], patch_size: tuple[int, ...]) -> tupl
 
 
 class PatchEmbed(nn.Module):
-    """Cut an input of any number of axes into patches and project each to a token."""
+    """Cut an input with any number of axes into patches and project each patch to a token."""
 
     def __init__(self, patch_size: tuple[int, ...], in_channels: int, dim: int) -> None:
         super().__init__()
@@ -56,11 +56,11 @@ class PatchEmbed(nn.Module):
         self.projection = nn.Linear(in_channels * math.prod(patch_size), dim)
 
     def forward(self, x: Float[Tensor, "batch channels *size"]) -> tuple[Tensor, tuple[int, ...]]:
-        """Return the tokens `[batch, tokens, dim]`, in the order of the flattened grid, and the grid."""
+        """Return the tokens `[batch, tokens, dim]`, in the order of the flattened grid, and the shape of the grid."""
         ndim = len(self.patch_size)
         if x.ndim != ndim + 2 or x.shape[1] != self.in_channels:
             raise InputError(
-                f"input has shape {list(x.shape)}, but this model takes [batch, {self.in_channels}, "
+                f"input has shape {list(x.shape)}, but this model expects [batch, {self.in_channels}, "
                 f"{', '.join(['size'] * ndim)}]: it was built with in_channels={self.in_channels} and {ndim} axes"
             )
         grid = grid_shape(tuple(x.shape[2:]), self.patch_size)
@@ -72,9 +72,9 @@ class PatchEmbed(nn.Module):
 
 
 class Attention(nn.Module):
-    """Multi-head self-attention whose queries and keys may be rotated.
+    """Multi-head self-attention with optional rotation of queries and keys.
 
-    With `prefix_sees_rotated=False`, the queries of prefix tokens meet the keys as they were before the rotation.
+    With `prefix_sees_rotated=False`, prefix tokens attend to the keys before rotation.
     """
 
     def __init__(
@@ -105,13 +105,13 @@ class Attention(nn.Module):
         num_prefix_tokens: int,
         scale: float | None = None,
     ) -> Float[Tensor, "batch tokens dim"]:
-        """Attend, after rotating the queries and keys of all but the prefix tokens.
+        """Return the attention output, after rotating the queries and keys of all but the prefix tokens.
 
         Args:
             x: The tokens.
-            rotations: Those of this layer.
-            num_prefix_tokens: Leading tokens that are not rotated.
-            scale: Factor of the scores; None for `head_dim ** -0.5`.
+            rotations: Rotations of this layer.
+            num_prefix_tokens: Number of leading tokens that are not rotated.
+            scale: Factor for the attention scores; None for `head_dim ** -0.5`.
         """
         q, k, v, plain_k = self.queries_keys_values(x, rotations, num_prefix_tokens)
         dropout_p = self.attn_dropout if self.training else 0.0
@@ -133,32 +133,32 @@ class Attention(nn.Module):
 
         All are `[batch, heads, tokens, head_dim]`.
         """
-        # Unbinding before transposing lets the gradients of q, k and v meet in the layout of the projection.
+        # Unbinding before transposing lets the gradients of q, k and v accumulate in the layout of the projection.
         q, k, v = (part.transpose(1, 2) for part in self.qkv(x).unflatten(-1, (3, self.heads, -1)).unbind(2))
         q, k = self.q_norm(q), self.k_norm(k)
         plain_k = k
         if callable(rotations):
             q, k = checkpoint(
-                _rotate_anew, q, k, rotations, num_prefix_tokens, use_reentrant=False, preserve_rng_state=False
+                _make_and_rotate, q, k, rotations, num_prefix_tokens, use_reentrant=False, preserve_rng_state=False
             )
         elif rotations is not None:
             q, k = rotate_together([q, k], rotations, num_prefix_tokens)
         return q, k, v, k if self.prefix_sees_rotated else plain_k
 
 
-def _rotate_anew(q: Tensor, k: Tensor, rotations: Callable[[], Tensor], num_prefix_tokens: int) -> list[Tensor]:
+def _make_and_rotate(q: Tensor, k: Tensor, rotations: Callable[[], Tensor], num_prefix_tokens: int) -> list[Tensor]:
     return rotate_together([q, k], rotations(), num_prefix_tokens)
 
 
 class DropPath(nn.Module):
-    """Stochastic depth: leave out a residual branch for random members of the batch."""
+    """Drop a residual branch for random examples of the batch (stochastic depth)."""
 
     def __init__(self, probability: float) -> None:
         super().__init__()
         self.probability = probability
 
     def forward(self, x: Float[Tensor, "batch *rest"]) -> Float[Tensor, "batch *rest"]:
-        """Zero the branch of some members, and scale it for the others."""
+        """Zero the branch for some examples and rescale it for the others."""
         if not self.training or self.probability == 0:
             return x
         keep = x.new_full((x.shape[0],) + (1,) * (x.ndim - 1), 1 - self.probability)
@@ -193,6 +193,6 @@ class Block(nn.Module):
         num_prefix_tokens: int,
         scale: float | None = None,
     ) -> Float[Tensor, "batch tokens dim"]:
-        """Attention, then MLP, each on a residual branch."""
+        """Apply attention, then the MLP, each on a residual branch."""
         x = x + self.drop_path(self.attention(self.norm1(x), rotations, num_prefix_tokens, scale))
         return x + self.drop_path(self.mlp(self.norm2(x)))

@@ -1,4 +1,4 @@
-"""What a result was found on: the machine, and the versions of what ran."""
+"""The machine and package versions recorded with a result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["available_cores", "machine", "versions"]
 
 
 def machine() -> dict[str, Any]:
-    """Return what this machine is, and how much of it torch uses."""
+    """Return the hardware and system of this machine, and the number of threads that torch uses."""
     return {
         "cpu": _cpu_model(),
         "cores": os.cpu_count(),
@@ -28,14 +28,14 @@ def machine() -> dict[str, Any]:
 
 
 def available_cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def versions(packages: Sequence[str] = ("torch", "timm")) -> dict[str, str | None]:
-    """Return the versions of Python, liere and packages; None for one that is not installed."""
+    """Return the versions of Python, liere and other packages; None for those that are not installed."""
     found: dict[str, str | None] = {"python": platform.python_version(), "liere": __version__}
     for package in packages:
         try:

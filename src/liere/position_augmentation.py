@@ -1,4 +1,4 @@
-"""Random changes of positions in training, so that a model keeps what it learned where positions are new."""
+"""Random changes of positions during training, so that a model generalizes to positions it was not trained on."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from liere.tracing import values_are_visible
 __all__ = ["GREATEST_AMOUNT", "PositionAugmentation", "augment_positions"]
 
 GREATEST_AMOUNT = 1e6
-"""Of every kind of change: beyond, a rotation has no digits left."""
+"""Largest amount of any change; beyond it, rotations lose all precision."""
 
 
 @dataclass(frozen=True)
 class PositionAugmentation:
-    """How much positions change in training; see `augment_positions`.
+    """How much positions change during training; see `augment_positions`.
 
     Raises:
-        ValueError: If an amount is negative, not finite, or a factor below 1.
+        ValueError: If an amount is negative or not finite, or a factor is below 1.
     """
 
     shift: float = 0.0
@@ -42,18 +42,16 @@ class PositionAugmentation:
             ("noise", self.noise, 0),
         ]:
             if not _is_amount(value, least):
-                raise InputError(
-                    f"{name} must be a finite number of at least {least}, got {value!r}: use {least} for none"
-                )
+                raise InputError(f"{name} must be a finite number >= {least}, got {value!r}: use {least} for no change")
             if value > GREATEST_AMOUNT:
                 raise InputError(
-                    f"{name} must be at most {GREATEST_AMOUNT:,.0f}, got {value!r}: rotations of farther positions "
-                    "have no digits left"
+                    f"{name} must be at most {GREATEST_AMOUNT:,.0f}, got {value!r}: beyond that, rotations "
+                    "lose all precision"
                 )
 
     @property
     def active(self) -> dict[str, float]:
-        """The amounts that change anything."""
+        """The amounts that differ from their defaults."""
         default = PositionAugmentation
         return {name: value for name, value in vars(self).items() if value != getattr(default, name)}
 
@@ -72,31 +70,32 @@ def augment_positions(
     step: float | Sequence[float] | Tensor | None = None,
     extent: float | Sequence[float] | Tensor | None = None,
 ) -> Float[Tensor, "*batch tokens ndim"]:
-    """Return positions as one random draw moves, stretches and disturbs them: `(p + noise) * stretch * zoom + shift`.
+    """Return randomly moved, stretched and perturbed positions: `(p + noise) * stretch * zoom + shift`.
 
-    Call it once per forward pass, in training only. All tokens given share the draw, but for the noise, which is each
-    token's own. A learned rotation sees absolute coordinates unless its generators commute, and so does a CLS token
-    without a position; random placement (`shift`) shows it coordinates that larger inputs will have, and teaches it
-    not to depend on them.
+    Call it once per forward pass, in training only. All given tokens share one random draw, except for the noise, which
+    is drawn per token. Attention depends on absolute coordinates if the generators do not commute, or if there is a CLS
+    token without a position. Random placement (`shift`) then exposes the model to the coordinates of larger inputs, and
+    trains it not to depend on them.
 
     Args:
-        positions: Positions of the tokens. Gradients flow to them.
+        positions: Positions of the tokens. Gradients flow through them.
         shift: Random placement: each axis is moved by its own offset, uniform in [0, shift] times the extent of the
-            training grid, in whole token steps. Distances do not change.
+            training grid, in whole token steps. Distances between tokens do not change.
         stretch: Each axis is multiplied by its own factor, log-uniform in [1/stretch, stretch].
         zoom: All axes are multiplied by the same factor, log-uniform in [1/zoom, zoom].
         noise: Each coordinate of each token is moved by its own offset, uniform in [-noise, noise] token steps.
-        generator: Where random numbers come from; None for torch's global generator.
-        step: Distance of neighboring tokens, for all axes or for each; 0 makes offsets continuous. By default the
-            smallest distance of different coordinates on each axis, which is the spacing if positions are a grid.
-        extent: Extent of the training grid, for all axes or for each; by default that of the positions.
+        generator: Random number generator; by default torch's global generator.
+        step: Distance between neighboring tokens, for all axes or per axis; 0 makes offsets continuous. By default the
+            smallest distance between different coordinates on each axis, which is the spacing if positions are a grid.
+        extent: Extent of the training grid, for all axes or per axis; by default that of the positions.
 
     Returns:
-        New positions, of the same shape, in the type of the positions or torch's default type for ints.
+        New positions of the same shape, in the dtype of the positions, or torch's default dtype for ints.
 
     Raises:
-        TypeError: If positions are no tensor of real numbers.
-        ValueError: If an amount, a step or an extent is negative or not finite, a factor below 1, or a shape wrong.
+        TypeError: If positions are not a tensor of real numbers.
+        ValueError: If an amount, a step or an extent is negative or not finite, a factor is below 1, or a shape is
+            wrong.
 
     Example:
         >>> from liere import grid_positions
@@ -124,8 +123,8 @@ def _check_arguments(positions: Any, generator: Any) -> None:
         )
     if positions.ndim < 2:
         raise InputError(
-            f"positions has shape {list(positions.shape)}, but needs [*batch, tokens, ndim]: with one axis, "
-            "use positions[:, None]"
+            f"positions has shape {list(positions.shape)}, but must be [*batch, tokens, ndim]: for one axis, "
+            "pass positions[:, None]"
         )
     check_positions(positions, positions.shape[-1])
     if generator is not None and not isinstance(generator, torch.Generator):
@@ -135,7 +134,7 @@ def _check_arguments(positions: Any, generator: Any) -> None:
 def _draw(
     positions: Tensor, amounts: PositionAugmentation, step: Tensor, extent: Tensor, generator: Generator | None
 ) -> Tensor:
-    """Return positions after one draw; only the amounts that change anything take random numbers."""
+    """Return positions after one draw; amounts without an effect consume no random numbers."""
     ndim, source = positions.shape[-1], positions.device if generator is None else generator.device
 
     def uniform(*shape: int) -> Tensor:
@@ -152,16 +151,16 @@ def _draw(
 
 
 def _offset(chance: Float[Tensor, "ndim"], reach: Float[Tensor, "ndim"], step: Float[Tensor, "ndim"]) -> Tensor:
-    """Return an offset in [0, reach] for chances in [0, 1): in whole steps, or any where the step is 0."""
-    steps = (reach / step + 1e-4).floor()  # 1.75 times eight steps are fourteen, whatever the rounding
+    """Return an offset in [0, reach] for samples in [0, 1): in whole steps, or continuous if the step is 0."""
+    steps = (reach / step + 1e-4).floor()  # 1.75 times eight steps must be fourteen in spite of rounding
     whole = (chance * (steps + 1)).floor().clamp(max=steps) * step
     return torch.where(step > 0, whole, chance * reach)
 
 
 def _step_and_extent(positions: Tensor, step: Any, extent: Any, eps: float) -> tuple[Tensor, Tensor]:
-    """Return the distance of neighbors and the extent on each axis, `[ndim]`: as given, or as the positions have them.
+    """Return the distance between neighbors and the extent on each axis, `[ndim]`, as given or as in the positions.
 
-    Positions are rounded with relative errors up to `eps`.
+    Positions have relative rounding errors of up to `eps`.
     """
     if step is not None and extent is not None:
         return _on_axes("step", step, positions), _on_axes("extent", extent, positions)
@@ -173,7 +172,7 @@ def _step_and_extent(positions: Tensor, step: Any, extent: Any, eps: float) -> t
     gaps = points.sort(dim=0).values.diff(dim=0)
     different = gaps > 1e-5 * own  # equal coordinates may differ by rounding
     smallest = torch.cat([torch.where(different, gaps, torch.inf), own[None]]).amin(0)
-    # Dividing the extent is more precise than the difference of two far coordinates. A grid may have holes.
+    # Dividing the extent is more precise than the difference of two large coordinates. A grid may have holes.
     rounding = 2 * eps * points.abs().amax(0)
     even, whole = own / different.sum(0), own / (own / smallest).round()
     spacing = torch.where((whole - smallest).abs() <= rounding, whole, smallest)
@@ -185,14 +184,14 @@ def _on_axes(name: str, value: Any, like: Tensor) -> Tensor:
     ndim = like.shape[-1]
     if isinstance(value, Tensor):
         fits = value.ndim == 0 or value.shape == (ndim,)
-        if fits and value.device.type == "cpu" and values_are_visible(value):  # elsewhere a look waits for the device
+        if fits and value.device.type == "cpu" and values_are_visible(value):  # elsewhere the check would synchronize
             fits = bool((value.isfinite() & (value >= 0)).all())
     else:
         numbers = list(value) if isinstance(value, Sequence) else [value] * ndim
         fits = len(numbers) == ndim and all(_is_amount(number, 0) for number in numbers)
     if not fits:
         raise InputError(
-            f"{name} must be a finite number of at least 0, or {ndim} of them, got {value!r}: give one for all axes, "
+            f"{name} must be a finite number >= 0, or {ndim} of them, got {value!r}: give one for all axes, "
             "or one per axis"
         )
     return torch.as_tensor(value).to(like).expand(ndim)
@@ -200,4 +199,4 @@ def _on_axes(name: str, value: Any, like: Tensor) -> Tensor:
 
 def _is_amount(value: Any, least: int) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and least <= value < math.inf  # also of an int that no float can hold
+    return is_number and least <= value < math.inf  # also for an int too large for a float

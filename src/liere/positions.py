@@ -1,4 +1,4 @@
-"""Positions of tokens: regular grids, and the checks on positions of any origin."""
+"""Token positions: regular grids, and checks for positions from any source."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def grid_positions(
 ) -> Float[Tensor, "tokens ndim"]:
     """Return the position of every cell of a grid, in the order of a flattened tensor of that shape.
 
-    The training grid, `reference_shape`, spans [0, 1] on each axis. The policy says what happens on other grids:
+    The training grid, `reference_shape`, spans [0, 1] on each axis. The policy determines what happens on other grids:
 
-    - `extend`: neighbors keep the distance `1 / (n_ref - 1)` of the training grid; more tokens reach further.
+    - `extend`: neighbors keep the distance `1 / (n_ref - 1)` of the training grid; larger grids extend beyond 1.
     - `rescale`: the range stays [0, 1]; more tokens are closer together.
-    - `reference`: what the published code does, `linspace(0, n / n_ref, n)`. The distance between neighbors
-      drifts with the resolution; use it to match that code.
+    - `reference`: `linspace(0, n / n_ref, n)`, as in the published LieRE code. The distance between neighbors
+      drifts with the resolution; use it only to match that code.
 
-    Without `reference_shape`, the grid spans [0, 1] whatever its shape, which is right for the training grid alone: at
-    another resolution, neighbors would be closer together than the model has learned, so name the training grid there.
+    Without `reference_shape`, the grid always spans [0, 1], which is correct only for the training grid. At another
+    resolution, the spacing would differ from the one the model was trained with, so pass the training grid.
 
     Args:
         shape: Number of tokens on each axis, in the order of the input tensor (time, rows, columns).
@@ -49,8 +49,8 @@ def grid_positions(
         Positions of shape `[prod(shape), len(shape)]`.
 
     Raises:
-        TypeError: If a shape is not a sequence of ints, or `dtype` not a floating-point type.
-        ValueError: If a shape is empty or not positive, if the shapes differ in length, or on an unknown policy.
+        TypeError: If a shape is not a sequence of ints, or `dtype` is not a floating-point type.
+        ValueError: If a shape is empty or not positive, if the shapes differ in length, or if the policy is unknown.
 
     Example:
         >>> grid_positions((2, 2))
@@ -58,9 +58,9 @@ def grid_positions(
                 [0., 1.],
                 [1., 0.],
                 [1., 1.]])
-        >>> grid_positions((5,)).flatten()  # for a model trained with 5 tokens
+        >>> grid_positions((5,)).flatten()  # for a model trained on 5 tokens
         tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
-        >>> grid_positions((5,), reference_shape=(3,)).flatten()  # for one trained with 3: the same spacing as there
+        >>> grid_positions((5,), reference_shape=(3,)).flatten()  # for a model trained on 3: same spacing
         tensor([0.0000, 0.5000, 1.0000, 1.5000, 2.0000])
         >>> grid_positions((5,), reference_shape=(3,), policy="rescale").flatten()
         tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
@@ -73,7 +73,7 @@ def grid_positions(
     if len(shape) != len(reference_shape):
         raise InputError(
             f"reference_shape has {len(reference_shape)} axes {reference_shape}, but shape has {len(shape)} "
-            f"{shape}: give both one entry an axis"
+            f"{shape}: give both one entry per axis"
         )
     dtype = dtype or torch.get_default_dtype()
     axes = [_axis(n, n_ref, policy, device, dtype) for n, n_ref in zip(shape, reference_shape, strict=True)]
@@ -81,7 +81,7 @@ def grid_positions(
 
 
 def grid_spacing(shape: Sequence[int], *, reference_shape: Sequence[int], policy: Policy = "extend") -> list[float]:
-    """Return the distance of neighbors on each axis of a grid that `grid_positions` makes; 1 where there are none.
+    """Return the distance between neighbors on each axis of a grid made by `grid_positions`; 1 if there are none.
 
     Example:
         >>> grid_spacing((9, 5), reference_shape=(5, 5)), grid_spacing((9, 5), reference_shape=(5, 5), policy="rescale")
@@ -98,7 +98,7 @@ def grid_spacing(shape: Sequence[int], *, reference_shape: Sequence[int], policy
 
 
 def check_policy(policy: str) -> None:
-    """Raise `ValueError` unless `policy` is one that `grid_positions` knows."""
+    """Raise `ValueError` unless `policy` is a policy of `grid_positions`."""
     if policy not in get_args(Policy):
         raise InputError(f"unknown position policy {policy!r}: {suggest(str(policy), get_args(Policy))}")
 
@@ -106,7 +106,7 @@ def check_policy(policy: str) -> None:
 def check_positions(positions: Tensor, ndim: int, *, name: str = "positions") -> None:
     """Raise unless `positions` is a real tensor `[*batch, tokens, ndim]` of finite numbers.
 
-    Finiteness is checked for CPU tensors in eager mode only: elsewhere it would wait for the device or break a trace.
+    Finiteness is checked only for CPU tensors in eager mode: elsewhere the check would synchronize or break a trace.
     """
     if not isinstance(positions, Tensor):
         raise InputTypeError(
@@ -118,13 +118,13 @@ def check_positions(positions: Tensor, ndim: int, *, name: str = "positions") ->
     if positions.ndim < 2 or positions.shape[-1] != ndim:
         raise InputError(
             f"{name} has shape {list(positions.shape)}, but this encoding has {ndim} axes and needs "
-            f"[*batch, tokens, {ndim}]: give one coordinate an axis, or build the encoding with another ndim"
+            f"[*batch, tokens, {ndim}]: give one coordinate per axis, or build the encoding with another ndim"
         )
     if positions.device.type == "cpu" and values_are_visible(positions) and not positions.isfinite().all():
         bad = (~positions.isfinite()).nonzero()[0].tolist()
         raise InputError(
             f"{name}{bad} is {positions[tuple(bad)].item()}: positions must be finite; "
-            "give padded tokens position 0, and an attention mask"
+            "give padded tokens position 0 and mask them in the attention"
         )
 
 
@@ -132,7 +132,7 @@ def _check_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
     try:
         result = tuple(operator.index(n) for n in shape)
     except TypeError:
-        remedy = f"({shape!r},) for one axis" if isinstance(shape, int) else "one int an axis, like (14, 14)"
+        remedy = f"({shape!r},) for one axis" if isinstance(shape, int) else "one int per axis, like (14, 14)"
         raise InputTypeError(f"{name} must be a sequence of ints, got {shape!r}: write {remedy}") from None
     if not result or any(n < 1 for n in result):
         raise InputError(f"{name} must have at least one axis, each with at least one token, got {tuple(shape)}")
@@ -140,7 +140,7 @@ def _check_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _axis(n: int, n_ref: int, policy: Policy, device: torch.device | str | None, dtype: torch.dtype) -> Tensor:
-    """Return the coordinates on one axis of a grid of n tokens, after training with n_ref."""
+    """Return the coordinates on one axis of a grid of n tokens for a model trained on n_ref."""
     if policy == "reference":
         return torch.linspace(0, n / n_ref, n, device=device, dtype=dtype)
     steps = (n_ref if policy == "extend" else n) - 1

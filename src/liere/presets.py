@@ -1,4 +1,4 @@
-"""The sizes of the vision transformer, and the function that makes one."""
+"""Preset sizes of the vision transformer, and the function that creates a model."""
 
 from __future__ import annotations
 
@@ -61,46 +61,46 @@ def create_model(
     mlp_dim: int | None = None,
     **encoding_options: Any,
 ) -> VisionTransformer:
-    """Make a vision transformer over inputs of any number of axes.
+    """Create a vision transformer for inputs with any number of axes.
 
     Args:
-        size: A name of `liere.presets.SIZES` (`"vit_tiny"` ... `"vit_huge"`), or None with all of `dim`, `depth`,
-            `heads` and `mlp_dim`; given beside a name, these override its dimensions.
+        size: A name from `liere.presets.SIZES` (`"vit_tiny"` ... `"vit_huge"`), or None with all of `dim`, `depth`,
+            `heads` and `mlp_dim`; given in addition to a name, these override its dimensions.
         encoding: A name (`liere.list_encodings()`) such as `"absolute"`, `"rope_mixed"`, `"liere"` (dense) or
             `"liere8"`, or an encoding object.
         image_size: An int for square 2-D images, or a tuple with one entry per axis.
-        patch_size: The same for a patch; an int means that size on every axis.
+        patch_size: Size of a patch: an int for the same size on every axis, or a tuple with one entry per axis.
         num_classes: Number of logits; 0 leaves out the classifier.
         in_channels: Channels of the input.
         pool: `"cls"` (a CLS token) or `"mean"` (no CLS token).
-        num_registers: Register tokens.
-        dropout: Dropout of the embedded tokens, attention outputs and MLPs.
-        attn_dropout: Dropout of the attention probabilities.
-        drop_path: Stochastic depth of the last layer, growing linearly from 0 in the first.
+        num_registers: Number of register tokens.
+        dropout: Dropout rate of the embedded tokens, attention outputs and MLPs.
+        attn_dropout: Dropout rate of the attention probabilities.
+        drop_path: Stochastic depth rate of the last layer; it grows linearly from 0 in the first layer.
         qk_norm: Whether to normalize queries and keys before they are rotated.
-        qkv_bias: Whether queries, keys and values have biases; those of the paper have none.
+        qkv_bias: Whether queries, keys and values have biases; in the paper they have none.
         position_policy: How positions behave at other resolutions; see `liere.grid_positions`.
         position_shift: Random placement: in training, each forward pass moves the whole grid by one random offset per
             axis, in whole token steps, up to this many times the extent of the training grid; with n patches per axis
-            in training, `(m - n) / (n - 1)` shows all coordinates of m. `liere.augment_positions` explains this and the
-            next three; they need an encoding with coordinates.
+            in training, `(m - n) / (n - 1)` covers all coordinates of a grid with m. See `liere.augment_positions` for
+            this and the next three options; they need an encoding with coordinates.
         position_stretch: In training, multiply each axis by its own random factor in [1/stretch, stretch].
         position_zoom: In training, multiply all axes by one random factor in [1/zoom, zoom].
         position_noise: In training, move each token by up to this many token steps on each axis.
-        cls_position: What CLS (and registers) know of positions: `"none"`, as in the paper, leaves them unrotated, so
-            that what they see depends on absolute coordinates; `"center"` puts them in the center of the grid;
-            `"unseen"` lets their queries see the keys before rotation.
-        attention_scale: `"constant"`, or `"log"` to multiply the scores of attention by log(tokens) /
-            log(tokens in training), which counters that attention spreads over more tokens on larger inputs.
+        cls_position: Position of CLS and registers: `"none"`, as in the paper, leaves them unrotated, so that their
+            attention depends on absolute coordinates; `"center"` puts them at the center of the grid; `"unseen"` lets
+            them attend to the keys before rotation.
+        attention_scale: `"constant"`, or `"log"` to multiply attention scores by log(tokens) / log(tokens in training),
+            which compensates for attention being spread over more tokens on larger inputs.
         dim: Width of a token.
         depth: Number of layers.
-        heads: Attention heads of a layer.
-        mlp_dim: Width of the MLPs.
+        heads: Number of attention heads per layer.
+        mlp_dim: Hidden width of the MLPs.
         **encoding_options: Options of the named encoding, such as `init_std` or `share_heads`.
 
     Raises:
-        TypeError: On an unknown option, missing dimensions, or options beside an encoding object.
-        ValueError: On an unknown size or encoding, or dimensions that do not fit.
+        TypeError: If an option is unknown, a dimension is missing, or options are given with an encoding object.
+        ValueError: If the size or encoding is unknown, or the dimensions are inconsistent.
 
     Example:
         >>> import torch
@@ -116,7 +116,7 @@ def create_model(
         encoding = _create_encoding(encoding, shape, encoding_options)
     elif encoding_options:
         raise InputTypeError(
-            f"{_names(encoding_options)} cannot be given beside an encoding object: build it with them"
+            f"{_names(encoding_options)} cannot be combined with an encoding object: pass them to its constructor"
         )
     return VisionTransformer(
         encoding,
@@ -145,7 +145,7 @@ def create_model(
 def image_and_patch(
     image_size: int | Sequence[int], patch_size: int | Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return image and patch sizes with one entry an axis: an int image is 2-D, an int patch the same on every axis.
+    """Return image and patch sizes with one entry per axis; an int means a square image, or the same on every axis.
 
     Example:
         >>> image_and_patch(224, 16), image_and_patch((8, 32, 32), 2)
@@ -163,11 +163,11 @@ def _on_axes(name: str, size: int | Sequence[int], axes: int) -> tuple[int, ...]
 
 
 def resolve_size(size: str | None, given: Mapping[str, int | None]) -> ViTSize:
-    """Return the dimensions of a size, where `given` ones override its own.
+    """Return the dimensions of a preset size, overridden by the `given` ones that are not None.
 
     Raises:
         TypeError: If there is no size and a dimension is missing.
-        ValueError: On an unknown size or a dimension that is not positive.
+        ValueError: If the size is unknown or a dimension is not positive.
     """
     named: dict[str, int] = {}
     if size is not None:
@@ -178,7 +178,7 @@ def resolve_size(size: str | None, given: Mapping[str, int | None]) -> ViTSize:
     missing = [name for name in ViTSize._fields if name not in dimensions]
     if missing:
         raise InputTypeError(
-            f"without a size, create_model needs {_names(missing)}: give them, or one of {_names(SIZES)}"
+            f"without a size, create_model needs {_names(missing)}: pass them, or a size from {_names(SIZES)}"
         )
     for name, value in dimensions.items():
         whole_number(name, value)
@@ -191,7 +191,7 @@ def _names(names: Any) -> str:
 
 
 def _create_encoding(name: str, shape: TransformerShape, options: dict[str, Any]) -> PositionEncoding:
-    """Make the encoding; where a misspelled option of the model was taken for one of its own, name the right one."""
+    """Create the encoding; if an option looks like a misspelled argument of `create_model`, suggest that argument."""
     try:
         return create_encoding(name, shape, **options)
     except UnknownOptionError as error:

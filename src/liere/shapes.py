@@ -1,7 +1,7 @@
 """Tensor shapes in signatures: `Float[Tensor, "*batch tokens ndim"]`.
 
-To users and type checkers they are tensors with a note. The tests import jaxtyping first, and then every call is
-checked against them.
+For users and type checkers they are annotated tensors. The tests import jaxtyping first, which checks every call
+against them.
 """
 
 from __future__ import annotations

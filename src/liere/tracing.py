@@ -1,4 +1,4 @@
-"""Whether the values of a tensor may be looked at."""
+"""Whether the values of a tensor may be read, and whether custom operators may run on it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["kernels_may_run", "known_sizes", "values_are_visible", "without_auto
 def values_are_visible(x: Tensor) -> bool:
     """Return whether Python may branch on the values of `x`.
 
-    It may not while `torch.compile`, `torch.export`, `torch.jit.trace` or `torch.func` transforms record what is
-    done with the tensor, nor for tensors without data (`meta`).
+    It may not while `torch.compile`, `torch.export`, `torch.jit.trace` or `torch.func` transforms record operations on
+    the tensor, nor for tensors without data (`meta`).
     """
     return not (
         torch.compiler.is_compiling()
@@ -29,11 +29,11 @@ def values_are_visible(x: Tensor) -> bool:
 
 
 def kernels_may_run(*tensors: Tensor) -> bool:
-    """Return whether operators of our own may be called on these tensors.
+    """Return whether the custom operators of this library may be called on these tensors.
 
-    They may wherever values are visible, and in `torch.compile` for CPU, which calls them as they are. What is exported
-    has to run without this library, and on other devices a look at values would wait for the device. They have no
-    forward-mode derivative.
+    They may run wherever values are visible, and in `torch.compile` on CPU, which treats them as opaque. Exported
+    models have to run without this library, and on other devices reading values would synchronize. The operators have
+    no forward-mode derivative.
     """
     if forward_ad._current_level >= 0 and any(forward_ad.unpack_dual(x).tangent is not None for x in tensors):
         return False
@@ -52,10 +52,10 @@ def without_autocast(device: torch.device) -> torch.autocast | nullcontext[None]
 
 
 def known_sizes() -> AbstractContextManager[None]:
-    """Return a context in which `torch.jit.trace` does not warn of every size that Python looks at.
+    """Return a context in which `torch.jit.trace` does not warn about every size that Python reads.
 
-    Sizes become constants of what is traced, as the documentation of models says: warnings for each of them would hide
-    those that matter.
+    Sizes become constants of the traced model, as the documentation says: a warning for each of them would hide the
+    warnings that matter.
     """
     return _without_tracer_warnings() if torch.jit.is_tracing() else nullcontext()  # type: ignore[attr-defined]
 

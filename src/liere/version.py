@@ -1,4 +1,4 @@
-"""The version, in a file of its own: whoever needs it need not import the package."""
+"""The version, in its own file so that it can be read without importing the package."""
 
 __all__ = ["__version__"]
 

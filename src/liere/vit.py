@@ -1,4 +1,4 @@
-"""The vision transformer over inputs of any number of axes."""
+"""The vision transformer for inputs with any number of axes."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ _NO_POSITIONS = _Known(None, torch.empty(0), 0, torch.empty(0), torch.empty(0))
 
 
 class VisionTransformer(nn.Module):
-    """A ViT over 1-D, 2-D, 3-D or higher inputs with an exchangeable position encoding.
+    """A ViT for 1-D, 2-D, 3-D or higher-dimensional inputs with a configurable position encoding.
 
-    Use `liere.create_model`, which knows the sizes and makes the encoding; its documentation describes the
-    arguments. Inputs of any resolution that the patch size divides are accepted.
+    Use `liere.create_model`, which knows the preset sizes and creates the encoding; its documentation describes the
+    arguments. The model accepts inputs of any resolution divisible by the patch size.
     """
 
-    # What every model starts with.
+    # Defaults that are not constructor arguments.
     grad_checkpointing = False
-    placement: tuple[float, ...] | None = None  # where the grid lies, in token steps; for tests
+    placement: tuple[float, ...] | None = None  # offset of the grid in token steps, for evaluation
     _known_positions = _NO_POSITIONS
 
     def __init__(
@@ -117,7 +117,7 @@ class VisionTransformer(nn.Module):
     def forward_features(self, x: Float[Tensor, "batch channels *size"]) -> Float[Tensor, "batch tokens dim"]:
         """Return all tokens after the last layer, prefix tokens (CLS, registers) first, before the final norm."""
         tokens, grid = self.patch_embed(x)
-        # Positions keep their digits in half-precision models.
+        # Half precision is too coarse for positions.
         dtype = torch.promote_types(self.patch_embed.projection.weight.dtype, torch.float32)
         known = self._know_positions(grid, x.device, dtype)
         positions = self._augmented(known) if self.training and self.position_augmentation else known.positions
@@ -135,7 +135,7 @@ class VisionTransformer(nn.Module):
         return tokens
 
     def _know_positions(self, grid: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> _Known:
-        """Return the positions of a grid: the same tensor as last time, which tells that they have not changed."""
+        """Return the positions of a grid; while nothing changes it is the same tensor, so that caches recognize it."""
         key = (grid, self.position_policy, self.placement, self.cls_position, device, dtype)
         if not torch.compiler.is_compiling():
             known = self._known_positions
@@ -152,7 +152,7 @@ class VisionTransformer(nn.Module):
             if self.placement is not None:
                 offset = [steps * step for steps, step in zip(self.placement, spacing, strict=True)]
                 positions = positions + torch.tensor(offset, device=device, dtype=dtype)
-            extent = [float(n > 1) for n in self.grid]  # of the training grid, with any policy
+            extent = [float(n > 1) for n in self.grid]  # of the training grid, for every policy
             known = _Known(
                 key,
                 positions,
@@ -165,20 +165,20 @@ class VisionTransformer(nn.Module):
         return known
 
     def _augmented(self, known: _Known) -> Tensor:
-        """Return the positions of this forward pass of training."""
+        """Return randomly changed positions for one forward pass in training."""
         return augment_positions(
             known.positions, **asdict(self.position_augmentation), step=known.spacing, extent=known.extent
         )
 
     def _score_scale(self, grid: tuple[int, ...]) -> float | None:
-        """Return the factor of the attention scores, or None for the usual one."""
+        """Return the factor for the attention scores, or None for the default."""
         if self.attention_scale == "constant" or grid == self.grid:
             return None
         tokens, trained = (self.num_prefix_tokens + math.prod(shape) for shape in (grid, self.grid))
         return self.head_dim**-0.5 * math.log(tokens) / math.log(max(trained, 2))
 
     def _check_coordinates(self, encoding: PositionEncoding) -> None:
-        """Raise `ValueError` if an encoding without coordinates is asked to change them."""
+        """Raise `ValueError` if an option changes coordinates, but the encoding has none."""
         asked = {
             **{f"position_{name}": value for name, value in self.position_augmentation.active.items()},
             **({"cls_position": self.cls_position} if self.cls_position != "none" else {}),
@@ -198,11 +198,11 @@ class VisionTransformer(nn.Module):
             raise InputError(f"cls_position={self.cls_position!r} needs a CLS token: use pool='cls', or leave it out")
 
     def get_extra_state(self) -> Tensor:
-        """Return the training grid for the state dict: positions, and so the weights, are relative to it."""
+        """Return the training grid for the state dict, since positions, and thus the weights, are relative to it."""
         return torch.tensor(self.grid, device="cpu")
 
     def set_extra_state(self, state: Any) -> None:
-        """Warn if the weights of a state dict were trained with a grid that gives tokens other positions."""
+        """Warn if the weights of a state dict were trained with a grid that implies different positions."""
         is_known = isinstance(state, Tensor) and state.device.type != "meta" and bool(state.isfinite().all())
         trained = tuple(map(int, state.flatten().tolist())) if is_known else self.grid
         spans_same = isinstance(self.encoding, RotaryEncoding) and self.position_policy == "rescale"
@@ -213,7 +213,7 @@ class VisionTransformer(nn.Module):
         warnings.warn(
             f"these weights were trained with a grid of {trained} tokens, but positions of this model are relative to "
             f"{self.grid}, so its logits may differ from those in training: create it with image_size={size}, which "
-            "takes images of any size",
+            "still accepts images of any size",
             stacklevel=2,
         )
 
@@ -221,18 +221,18 @@ class VisionTransformer(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *rest)
         missing_keys = rest[2]
         with contextlib.suppress(ValueError):
-            missing_keys.remove(f"{prefix}_extra_state")  # in weights of earlier versions
+            missing_keys.remove(f"{prefix}_extra_state")  # absent from weights of earlier versions
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is only remembered."""
+        """Leave out cached positions."""
         return self.__dict__ | {"_known_positions": _NO_POSITIONS}
 
     def forward_head(self, tokens: Float[Tensor, "batch tokens dim"], pre_logits: bool = False) -> Tensor:
-        """Pool (CLS, or the mean over all but prefix tokens), normalize and classify.
+        """Pool (CLS, or the mean over all but prefix tokens), normalize and classify the tokens.
 
         Args:
-            tokens: What `forward_features` returned.
-            pre_logits: Whether to stop before the classifier.
+            tokens: Output of `forward_features`.
+            pre_logits: Whether to return the features before the classifier.
         """
         pooled = tokens[:, 0] if self.pool == "cls" else tokens[:, self.num_prefix_tokens :].mean(dim=1)
         pooled = self.norm(pooled)
@@ -248,11 +248,11 @@ class VisionTransformer(nn.Module):
         return self.head
 
     def reset_classifier(self, num_classes: int, global_pool: str | None = None) -> None:
-        """Replace the classifier by a new one; 0 classes means none, so that the model returns features.
+        """Replace the classifier; with 0 classes there is none, and the model returns features.
 
         Args:
             num_classes: Number of logits.
-            global_pool: `"cls"` or `"mean"` to pool differently from now on.
+            global_pool: `"cls"` or `"mean"` to change the pooling.
         """
         pool = self.pool if global_pool is None else global_pool
         _check_choices(pool=pool)
@@ -263,18 +263,18 @@ class VisionTransformer(nn.Module):
         self.num_classes, self.pool = num_classes, pool
 
     def set_grad_checkpointing(self, enable: bool = True) -> None:
-        """Recompute the layers in the backward pass instead of keeping their activations."""
+        """Recompute the layers in the backward pass instead of storing their activations."""
         self.grad_checkpointing = enable
 
     def no_weight_decay(self) -> set[str]:
-        """Return the names of the parameters that weight decay would harm: extra tokens and positions."""
+        """Return the names of the parameters to exclude from weight decay: extra tokens and positions."""
         tokens = {name for name in ("cls_token", "registers") if getattr(self, name) is not None}
         return tokens | {f"encoding.{name}" for name, _ in self.encoding.named_parameters()}
 
 
 def _head(dim: int, num_classes: int) -> nn.Module:
     if num_classes < 0:
-        raise InputError(f"num_classes must be at least 0, got {num_classes}: use 0 for a model without classifier")
+        raise InputError(f"num_classes must be at least 0, got {num_classes}: use 0 for a model without a classifier")
     return nn.Linear(dim, num_classes) if num_classes else nn.Identity()
 
 
@@ -282,7 +282,7 @@ def _augmentation(shift: float, stretch: float, zoom: float, noise: float) -> Po
     try:
         return PositionAugmentation(shift, stretch, zoom, noise)
     except ValueError as error:
-        raise InputError(f"position_{error}") from None  # as the argument of the model is called
+        raise InputError(f"position_{error}") from None  # the name of the model's argument
 
 
 def _check_choices(**given: str) -> None:

@@ -1,6 +1,6 @@
-"""The part of the command line that runs before torch is imported, which takes seconds: what signals do until then.
+"""The part of the command line that handles signals before torch is imported, which takes seconds.
 
-Importing `liere` imports torch, so this cannot be a part of it.
+Importing `liere` imports torch, so this is a separate package.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["main"]
 
 
 def main() -> int:
-    """Run `liere` as a program; return its exit code."""
+    """Run the `liere` command and return its exit code."""
     open_missing_streams()
     leave_on_signals()
     end_with_first_process()

@@ -1,4 +1,4 @@
-"""`python -m liere_command` is `liere`."""
+"""Run the `liere` command as `python -m liere_command`."""
 
 import sys
 

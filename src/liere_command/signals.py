@@ -1,4 +1,4 @@
-"""What Ctrl-C, SIGTERM and SIGHUP do while there is nothing to save: end the program at once, with one line."""
+"""Signal handling while there is nothing to save: Ctrl-C, SIGTERM and SIGHUP end the program with one line."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from liere_command.processes import is_first_process
 
 __all__ = ["SIGNALS", "hold_signals", "leave_on_signals", "say_on_leaving", "use_default_signals"]
 
-# SIGHUP comes when a terminal is closed or a connection is lost.
+# SIGHUP is sent when a terminal is closed or a connection is lost.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, *((signal.SIGHUP,) if hasattr(signal, "SIGHUP") else ()))
 
 
 def _before_its_work() -> str:
-    return " before its work began: nothing to save, run the same command again"
+    return " before any work was done: nothing to save, run the same command again"
 
 
 _hint: Callable[[], str] = _before_its_work
 
 
 def leave_on_signals() -> None:
-    """Have the first process of a run end at the first signal; the others keep signals for later.
+    """Make the first process of a run exit at the first signal; in the other processes, block signals.
 
-    Those are ended by the first process where it ends, and otherwise stop together with it: see
-    `liere.training.stop_requests`. A signal that the program was started to ignore is still ignored.
+    Those exit when the first process does, or stop together with it: see `liere.training.stop_requests`. A signal that
+    was ignored when the program started is still ignored.
     """
     if is_first_process():
         for number in SIGNALS:
@@ -39,13 +39,13 @@ def leave_on_signals() -> None:
 
 
 def say_on_leaving(hint: Callable[[], str]) -> None:
-    """Set what returns the words after "stopped by SIGTERM" when a signal ends the program."""
+    """Set the function that returns the text after "stopped by SIGTERM" when a signal ends the program."""
     global _hint
     _hint = hint
 
 
 def use_default_signals() -> None:
-    """Undo `leave_on_signals`: Ctrl-C raises `KeyboardInterrupt`, and the others end the process."""
+    """Undo `leave_on_signals`: Ctrl-C raises `KeyboardInterrupt`, and other signals end the process."""
     for number in SIGNALS:
         if signal.getsignal(number) is _leave:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
@@ -55,7 +55,7 @@ def use_default_signals() -> None:
 
 @contextlib.contextmanager
 def hold_signals() -> Iterator[None]:
-    """Have signals wait for the end of what must not be left halfway."""
+    """Delay signals until the end of a block that must not be interrupted."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -74,8 +74,8 @@ def hold_signals() -> Iterator[None]:
 
 
 def _leave(number: int, frame: Any) -> None:
-    # Neither exceptions, which libraries catch, nor buffered streams, which may be in use: files are written so that
-    # a program can end at any moment.
-    with contextlib.suppress(OSError):  # of a terminal that is gone
+    # Exceptions may be caught by libraries, and buffered streams may be in use. Exiting at once is safe, because all
+    # files are written atomically.
+    with contextlib.suppress(OSError):  # the terminal may be gone
         os.write(2, f"liere: stopped by {signal.Signals(number).name}{_hint()}\n".encode())
     os._exit(128 + number)

@@ -1,4 +1,4 @@
-"""What pictures of records show: a bar for each model, as long as its median, with its quartiles as whiskers."""
+"""Figures of records: a bar for each model, as long as its median, with quartiles as whiskers."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_memory_says_how_much_it_is(drawn):
     figure, axes, _ = drawn(record("memory", rows, quick=True))
     assert [text.get_text().strip() for text in axes[0, 0].texts] == ["1.00 GB", "1.50 GB"]
     assert [text.get_position() for text in axes[0, 0].texts] == [(1, 0), (1.5, 1)]
-    assert "QUICK RUN, not to be quoted" in figure.get_suptitle()
+    assert "QUICK RUN, do not quote" in figure.get_suptitle()
 
 
 def test_scaling_has_a_panel_per_quantity_and_says_what_it_adds(drawn):
@@ -128,3 +128,14 @@ def test_loading_leaves_out_the_step_that_it_is_compared_with(drawn):
     _, axes, _ = drawn(record("loading", rows))
     assert bars(axes[0, 0]) == [0.2]
     assert [tick.get_text() for tick in axes[0, 0].get_yticklabels()] == ["CIFAR"]
+
+
+def test_points_have_time_and_memory(drawn):
+    timed = [
+        {"situation": "clouds", "model": name, "ratio": spread(ratio, ratio, ratio)}
+        for name, ratio in [("none", 1.0), ("rope_mixed", 1.1), ("liere8", 1.6)]
+    ]
+    weighed = [{"situation": "tokens", "model": "liere8", "memory": spread(2.0, 2, 2)}]
+    _, axes, _ = drawn(record("points", timed + weighed))
+    assert bars(axes[0, 0]) == [1.0, 1.1, 1.6]
+    assert bars(axes[0, 1]) == [2.0]

@@ -1,4 +1,4 @@
-"""Steps that are timed do what training does, and leave nothing behind."""
+"""Timed steps do the same work as training, and leave no gradients behind."""
 
 from __future__ import annotations
 

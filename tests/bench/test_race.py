@@ -6,7 +6,7 @@ from liere.bench.race import MAX_CALLS, Race, race, spread
 
 
 class FakeClock:
-    """Time that passes only while contestants are at work."""
+    """A clock that advances only while candidates run."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -16,7 +16,7 @@ class FakeClock:
         return self.now
 
     def contestant(self, name: str, *seconds: float):
-        """Takes the given times, call by call, then the last one for ever."""
+        """Take the given times, call by call, then repeat the last one."""
         times = list(seconds)
 
         def work() -> None:

@@ -1,4 +1,4 @@
-"""Commands in a folder of their own, with a tiny configuration."""
+"""Fixtures for commands: a temporary folder with a tiny configuration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.commands.folders import everything
 
 @pytest.fixture
 def config(tmp_path, monkeypatch):
-    """Write the tiny configuration to the folder that commands are called in."""
+    """Write the tiny configuration to the working directory of the commands."""
     from tests.training.tiny import write_config
 
     monkeypatch.chdir(tmp_path)
@@ -21,7 +21,7 @@ def config(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """Return a run that is trained and not tested."""
+    """Return a run that is trained but not evaluated."""
     from liere.training import fit
     from tests.training.tiny import make_run
 
@@ -32,7 +32,7 @@ def finished(tmp_path_factory):
 
 @pytest.fixture
 def fail(tmp_path, capsys, no_shape_checks):
-    """Run a command that must fail, in one line, with exit code 2, and leave everything as it was."""
+    """Run a command that must fail with one line and exit code 2, without changing any files."""
 
     def call(*arguments: str | Path) -> str:
         before = everything(tmp_path)

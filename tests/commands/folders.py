@@ -1,4 +1,4 @@
-"""What is in a folder, to see that a command leaves it as it was."""
+"""The contents of a folder, to check that a command does not change it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments that several commands have."""
+"""Arguments shared by several commands."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def test_what_is_written_is_read(read, text, value):
 @pytest.mark.parametrize(
     ("read", "text", "message"),
     [
-        (positive_number, "0", "'0' is not a number of at least 1"),
-        (positive_number, "-1", "'-1' is not a number of at least 1"),
-        (seed_number, "1.5", "'1.5' is not a seed"),
-        (size_on_axes, "8y8", "'8y8' is not a size: write 224 for a square image"),
-        (option, "=1", "'=1' is not an option: write it as name=value"),
+        (positive_number, "0", "must be a positive integer, for example 7, got '0'"),
+        (positive_number, "-1", "must be a positive integer, for example 7, got '-1'"),
+        (seed_number, "1.5", "must be a non-negative integer, for example 0, got '1.5'"),
+        (size_on_axes, "8y8", "invalid size '8y8': write 224 for a square image"),
+        (option, "=1", "invalid option '=1': write name=value"),
     ],
 )
 def test_what_is_something_else_is_told(read, text, message):

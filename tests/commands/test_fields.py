@@ -1,4 +1,4 @@
-"""The fields of a configuration, in a file and as arguments: what is wrong with them is told, with a remedy."""
+"""The fields of a configuration, in a file and as arguments: invalid values get an error with a remedy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TestBadConfigurations:
             ("model: {dim: wide}", ["tiny.yaml", "model.dim must be", "'wide'"]),
             ("training: {examples: 1.5}", ["training.examples must be", "1.5"]),
             ("model: {dim: 8", ["tiny.yaml is not YAML"]),
-            ("- 1\n- 2", ["tiny.yaml must hold sections", "[1, 2]"]),
+            ("- 1\n- 2", ["tiny.yaml must contain sections", "[1, 2]"]),
         ],
     )
     def test_what_is_wrong_in_the_file_is_told(self, config, fail, text, parts):
@@ -32,7 +32,8 @@ class TestBadConfigurations:
             assert part in error
 
     def test_a_missing_file_is_told(self, tmp_path, fail):
-        assert f"no configuration at {tmp_path / 'none.yaml'}" in fail("train --config", tmp_path / "none.yaml")
+        missing = tmp_path / "none.yaml"
+        assert f"there is no configuration file {missing}" in fail("train --config", missing)
 
     def test_a_folder_instead_of_a_file_is_told(self, tmp_path, fail):
         assert str(tmp_path) in fail("train --config", tmp_path)
@@ -47,7 +48,7 @@ class TestBadConfigurations:
             ("extra", ["extra"]),
             ("--model.dim wide", ["model.dim must be", "'wide'"]),
             ("--model.dim 1.5", ["model.dim must be", "1.5"]),
-            ("--training.batch_size [", ["--training.batch_size", "'['", "is not a value"]),
+            ("--training.batch_size [", ["--training.batch_size", "'['", "is not a valid YAML value"]),
             ("--training.accumulate 3", ["training.batch_size 8", "training.accumulate 3", "choose numbers"]),
             ("--hardware.devices 3", ["training.batch_size 8", "3 devices"]),
         ],
@@ -88,10 +89,10 @@ class TestBadConfigurations:
             ("--model.patch_size 7", ["is not divisible by patch_size"]),
             ("--model.dim null", ["dim"]),
             ("--model.size vit_tny", ["unknown size 'vit_tny'", "did you mean 'vit_tiny'?"]),
-            # BUGS (reported): "Overflow when unpacking long long" for both, without a name.
+            # torch's own error, "Overflow when unpacking long long", names no field.
             ("--data.seed 9223372036854775808", ["seed", "9223372036854775808"]),
             ("--training.seed 99999999999999999999", ["seed", "99999999999999999999"]),
-            # BUGS (reported): found out by Lightning after the run's folder was made.
+            # Lightning would report these only after the folder of the run is created.
             ("--hardware.accelerator cpuu", ["accelerator", "'cpuu'"]),
             ("--hardware.accelerator gpu", ["accelerator", "gpu"]),
         ],

@@ -25,7 +25,7 @@ def test_prints_the_papers_table(capsys):
         ("vit_large", "liere8"),
     }
     assert "0.970 G (+0.727 %) *   1.002 G" in lines["vit_tiny", "liere64"]
-    assert "* a slip of the paper" in printed
+    assert "* Error in the paper" in printed
 
 
 def test_json_for_any_size_encoding_and_input(capsys):

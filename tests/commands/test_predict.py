@@ -17,7 +17,7 @@ pytestmark = quiet
 
 @pytest.fixture
 def pictures(tmp_path, monkeypatch):
-    """Three images in a folder below the one that commands are called in."""
+    """Three images in a folder below the working directory of the commands."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pictures").mkdir()
     for number in range(3):

@@ -1,4 +1,4 @@
-"""How much of a planned run is done."""
+"""Whether a planned run is trained and tested."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_runs_of_another_recipe_are_left_alone(tmp_path):
     create_run(run.folder, run.config)
     assert [again.folder for again in plan(tmp_path).runs] == [run.folder]
     assert plan(tmp_path, overrides={"hardware.threads": "7"}).runs[0].folder == run.folder
-    with pytest.raises(ValueError, match="none-seed0 was made by another recipe: choose another --out"):
+    with pytest.raises(ValueError, match="none-seed0 contains a run of a different recipe: choose another --out"):
         plan(tmp_path, overrides={"model.dim": "32"})
 
 
@@ -49,5 +49,5 @@ def test_a_log_that_cannot_be_written_is_told(tmp_path):
     (run,) = plan(tmp_path).runs
     run.folder.parent.mkdir(parents=True, exist_ok=True)
     os.mkfifo(run.folder.with_name(f"{run.folder.name}.log"))  # nobody reads it: opening it would wait for ever
-    with pytest.raises(ValueError, match=r"none-seed0\.log is a named pipe, not a regular file: move it away"):
+    with pytest.raises(ValueError, match=r"none-seed0\.log is a named pipe, not a regular file: replace it"):
         plan(tmp_path)

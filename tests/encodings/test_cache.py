@@ -1,4 +1,4 @@
-"""Rotations kept from inference are used again, and never after anything changed."""
+"""Rotations cached at inference are reused, but never after a change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.models import ROTARY, small_model
 
 @pytest.fixture
 def made(monkeypatch):
-    """Count how often rotations are made."""
+    """Count how often rotations are computed."""
     calls = []
     original = rotary.position_rotations
 
@@ -47,7 +47,7 @@ def test_rotations_are_made_once(name, mode, made):
 
 
 CHANGES = {
-    "optimiser": lambda model: _step(model),
+    "optimizer": lambda model: _step(model),
     "in place": lambda model: _without_grad(lambda: model.encoding.generators.mul_(1.1)),
     "through .data": lambda model: model.encoding.generators.data.mul_(1.1),
     "one entry through .data": lambda model: model.encoding.generators.data[-1, 0, 0, 0, :1].add_(0.1),
@@ -127,7 +127,7 @@ def test_inference_does_not_poison_training():
     x, y = X.clone().requires_grad_(), X.clone().requires_grad_()
     model.encoding.requires_grad_(False)
     fine.encoding.requires_grad_(False)
-    model(x).square().sum().backward()  # the kept rotations are part of a graph now
+    model(x).square().sum().backward()  # the cached rotations are now part of a graph
     fine(y).square().sum().backward()
     assert torch.equal(x.grad, y.grad)
     model.train().requires_grad_(True)
@@ -216,7 +216,7 @@ def test_the_least_recently_used_go_first():
 
 
 class OnDevice(torch.Tensor):
-    """Host memory that claims to be elsewhere."""
+    """A tensor in host memory that claims to be on another device."""
 
     device = torch.device("cuda")
 

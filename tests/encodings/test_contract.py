@@ -1,4 +1,4 @@
-"""What holds for every encoding, those of tomorrow included."""
+"""Properties of every encoding, including future ones."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_vit_base_of_the_paper():
         liere = create_model("vit_base", encoding="liere8", **cifar)
     assert sum(p.numel() for p in absolute.parameters()) == 85_193_572
     assert absolute.encoding.embedding.numel() == 49_920
-    # The 65 position vectors are exchanged for generators.
+    # The 65 position vectors are replaced by generators.
     assert sum(p.numel() for p in liere.parameters()) == 85_193_572 - 65 * 768 + 64_512
 
 
@@ -168,7 +168,7 @@ def test_one_dimension_is_relative_for_every_block_size(seed, size):
 
 
 def test_each_layer_has_its_own_generators_and_each_gets_a_gradient():
-    """The published code overwrote every layer's rotations by those of layer 0: this fails on that mistake."""
+    """Each layer uses its own generators; the published code overwrites all rotations with those of layer 0."""
     for encoding in ("rope_mixed", "liere8", "liere"):
         gradients = _generator_gradients(small_model(encoding))
         assert (gradients > 0).all(), encoding
@@ -272,7 +272,7 @@ def test_rope_mixed_has_blocks_of_2_alone():
 @pytest.mark.parametrize(
     ("layer", "message"),
     [
-        (-1, r"layer must be between 0 and 2, got -1: count from the first layer, 0"),
+        (-1, r"layer must be between 0 and 2, got -1: the first layer is 0"),
         (3, r"layer must be between 0 and 2, got 3: build the encoding with depth=4 or more"),
     ],
 )

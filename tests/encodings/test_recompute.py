@@ -1,4 +1,4 @@
-"""Rotations that are made again in the backward pass: the same gradients, and nothing kept."""
+"""Rotations that are recomputed in the backward pass: the same gradients, and nothing stored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ X = torch.randn(2, 3, 16, 16, generator=torch.Generator().manual_seed(0))
 
 
 def kept_bytes(model) -> int:
-    """Bytes of all tensors that the backward pass keeps, each storage once."""
+    """Bytes of all tensors stored for the backward pass, counting each storage once."""
     storages = {}
 
     def pack(tensor):
@@ -36,7 +36,7 @@ def test_gradients_are_the_same(name, checkpointing):
 
 
 def test_rotations_and_little_else_are_kept():
-    """Beside what attention keeps anyway: rotated queries and keys, and one set of rotations a layer."""
+    """In addition to the tensors of attention: rotated queries and keys, and one set of rotations per layer."""
     absolute, dense, again = (
         kept_bytes(model)
         for model in (small_model("absolute").train(), small_model("liere"), small_model("liere", recompute=True))

@@ -1,4 +1,4 @@
-"""Encodings by name: built-in ones, registered ones, and those of other people's modules."""
+"""Encodings by name: built-in ones, registered ones, and those of other packages."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ not_a_class = 3
 
 @pytest.fixture(autouse=True)
 def own_registry(monkeypatch):
-    """Leave no names behind."""
+    """Remove registered names after each test."""
     for table in (registry._REGISTERED, registry._BY_PATH):
         monkeypatch.setattr(registry, "_REGISTERED" if table is registry._REGISTERED else "_BY_PATH", {})
 
 
 @pytest.fixture
 def module(tmp_path, monkeypatch):
-    """A package of somebody else with an encoding in it."""
+    """A third-party package with an encoding."""
     (tmp_path / "somebody").mkdir()
     (tmp_path / "somebody" / "__init__.py").write_text("")
     (tmp_path / "somebody" / "ideas.py").write_text(MODULE)
@@ -98,10 +98,10 @@ def test_a_class_is_registered_again_when_its_cell_is_executed_again():
 @pytest.mark.parametrize(
     ("attributes", "message"),
     [
-        ({"name": "absolute"}, "the encoding 'absolute' of .*Other exists already, in liere.encodings.absolute:Absolu"),
-        ({"name": "liere7"}, "the encoding 'liere7' of .*Other exists already, in liere.encodings.liere:LieRE: rename"),
-        ({"name": "mine"}, "exists already, in tests.encodings.test_registry:Mine: rename it"),
-        ({"name": "a:b"}, "needs a name without spaces, colons, .*, got 'a:b': write name ="),
+        ({"name": "absolute"}, "name 'absolute' of .*Other is already used by liere.encodings.absolute:Absolu"),
+        ({"name": "liere7"}, "name 'liere7' of .*Other is already used by liere.encodings.liere:LieRE: rename"),
+        ({"name": "mine"}, "is already used by tests.encodings.test_registry:Mine: rename it"),
+        ({"name": "a:b"}, "needs a name without spaces, colons, .*, got 'a:b': set name ="),
         ({"name": ""}, "needs a name"),
         ({}, "needs a name .* got None"),
     ],
@@ -138,11 +138,11 @@ def test_a_class_may_take_any_options(module):
     [
         ("nobody.ideas:Constant", ValueError, "there is no module 'nobody'; install it, or put its folder on PYTHONP"),
         ("somebody.idea:Constant", ValueError, "there is no module 'somebody.idea'"),
-        ("somebody.ideas:Constnat", ValueError, "the module somebody.ideas has no 'Constnat'; is it spelled right?"),
-        ("somebody.ideas:Constant.Inner", ValueError, "the module somebody.ideas has no 'Constant.Inner'"),
+        ("somebody.ideas:Constnat", ValueError, "module somebody.ideas has no 'Constnat'; check the spelling"),
+        ("somebody.ideas:Constant.Inner", ValueError, "module somebody.ideas has no 'Constant.Inner'"),
         ("somebody.ideas:not_a_class", TypeError, "encoding 'somebody.ideas:not_a_class' is not a position encoding"),
         ("torch.nn:Linear", TypeError, "encoding 'torch.nn:Linear' is not a position encoding: derive it from liere"),
-        (".relative:Constant", ValueError, "'.relative' is no name of a module; write package.module:Class"),
+        (".relative:Constant", ValueError, "'.relative' is not a valid module name; write package.module:Class"),
         ("somebody.broken:Constant", ImportError, "needs no_such_package_anywhere: pip install no_such_package_anyw"),
         (
             "__main__:Gone",

@@ -1,4 +1,4 @@
-"""The practitioner's three lines."""
+"""Rotary encodings called directly on queries and keys."""
 
 from __future__ import annotations
 
@@ -89,11 +89,11 @@ def test_shared_rotations_are_views():
     [
         (
             {"positions": torch.zeros(4, 2)},
-            "q has 5 tokens, num_prefix_tokens=0 of them .* there are 4 positions: give 5,",
+            "q has 5 tokens, num_prefix_tokens=0 of them .* there are 4 positions: pass 5 as",
         ),
-        ({"num_prefix_tokens": 1}, "q has 5 tokens, num_prefix_tokens=1 of them .* there are 5 positions: give 4,"),
-        ({"k": torch.zeros(1, 2, 7, 8)}, "k has 7 tokens, .* there are 5 positions: give 7,"),
-        ({"k_positions": torch.zeros(6, 2)}, "k has 5 tokens, .* there are 6 positions: give 5,"),
+        ({"num_prefix_tokens": 1}, "q has 5 tokens, num_prefix_tokens=1 of them .* there are 5 positions: pass 4 as"),
+        ({"k": torch.zeros(1, 2, 7, 8)}, "k has 7 tokens, .* there are 5 positions: pass 7 as"),
+        ({"k_positions": torch.zeros(6, 2)}, "k has 5 tokens, .* there are 6 positions: pass 5 as"),
         ({"positions": torch.zeros(5, 3)}, r"positions has shape \[5, 3\], but this encoding has 2 axes"),
         ({"k_positions": torch.zeros(5, 1)}, r"k_positions has shape \[5, 1\], but this encoding has 2 axes"),
         ({"k_positions": torch.full((5, 2), torch.nan)}, r"k_positions\[0, 0\] is nan"),
@@ -143,9 +143,9 @@ def test_a_model_wants_an_encoding_for_its_heads_and_layers():
         (
             7,
             {},
-            r"k has 7 tokens, k_num_prefix_tokens=0 of them .* there are 6 positions: give 7, as k_positions",
+            r"k has 7 tokens, k_num_prefix_tokens=0 of them .* there are 6 positions: pass 7 as k_positions",
         ),
-        (6, {"k_num_prefix_tokens": 2}, r"k_num_prefix_tokens=2 of them .* there are 6 positions: give 4"),
+        (6, {"k_num_prefix_tokens": 2}, r"k_num_prefix_tokens=2 of them .* there are 6 positions: pass 4"),
         (6, {"k_num_prefix_tokens": 7}, r"k_num_prefix_tokens must be between 0 and the 6 tokens of k, got 7"),
         (6, {"k_positions": torch.rand(3, 6, 2)}, r"k_positions have batch shape \[3\], but k has \[2\]"),
     ],

@@ -12,7 +12,7 @@ from liere.files.reading import DamagedError, open_regular, read_bytes, read_gzi
 
 @pytest.fixture
 def strange_files(tmp_path):
-    """What is there, but is no regular file."""
+    """Paths that exist but are not regular files."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "pipe")
@@ -24,7 +24,7 @@ def strange_files(tmp_path):
 )
 def test_only_regular_files_are_read_and_nothing_is_waited_for(strange_files, tmp_path, read):
     for path in strange_files:
-        with pytest.raises(DamagedError, match=f"{path} is a .*, not a regular file: move it away"):
+        with pytest.raises(DamagedError, match=f"{path} is a .*, not a regular file: replace it"):
             read(path)
     with pytest.raises(FileNotFoundError):
         read(tmp_path / "missing")
@@ -52,7 +52,7 @@ def test_gzip_may_grow_with_the_size_of_the_file(tmp_path):
     assert read_gzip(file, allowance=10) == content
     file.write_bytes(gzip.compress(bytes(50_000)))
     assert read_gzip(file, allowance=50_000) == bytes(50_000)
-    with pytest.raises(DamagedError, match=r"file\.gz expands to more than [\d,]+ bytes: unpack it"):
+    with pytest.raises(DamagedError, match=r"file\.gz expands to more than [\d,]+ bytes: if that is intended"):
         read_gzip(file, allowance=10)
 
 
@@ -84,8 +84,8 @@ def test_json_is_read_with_and_without_a_mark_at_its_start(tmp_path):
         (b"1" * 10_000, "digits"),
         (b"[" * 100_000, "nested too deeply"),
         (b'{"a":' * 100_000, "nested too deeply"),
-        (b'{"a": 1, "a": 2}', "'a' is there twice"),
-        (b'[{"b": {"c": 1, "c": 1}}]', "'c' is there twice"),
+        (b'{"a": 1, "a": 2}', "duplicate field 'a'"),
+        (b'[{"b": {"c": 1, "c": 1}}]', "duplicate field 'c'"),
     ],
 )
 def test_damaged_json_is_told_in_a_line(tmp_path, content, message):

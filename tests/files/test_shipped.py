@@ -10,7 +10,7 @@ from liere.files.shipped import experiments_folder, find_recipe, shipped_folder
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """A package that was installed with a recipe."""
+    """A package installed together with a recipe."""
     folder = tmp_path / "site-packages" / "liere"
     (folder / "experiments" / "spatial").mkdir(parents=True)
     (folder / "experiments" / "spatial" / "small.yaml").write_text("title: Small\n")

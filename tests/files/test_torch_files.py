@@ -1,4 +1,4 @@
-"""Files of torch: what it wrote passes; what would end or hold the process is refused before it is read."""
+"""Torch files: those written by torch pass; those that would crash or block the process are rejected unread."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from liere.files.weights import load_weights
 from liere.runs.checkpoints import CheckpointError, load_checkpoint
 
 NESTED = b"\x80\x02})" + 200_000 * b"\x85" + b"K\x01s."
-"""A dictionary whose key is () in a tuple in a tuple: its hash ends the process."""
+"""A dictionary whose key is a deeply nested tuple: hashing it crashes the process."""
 DOUBLED = b"\x80\x02}K\x01" + b"".join(b"q%ch%c\x86" % (number, number) for number in range(64)) + b"K\x01s."
-"""A dictionary whose key is a pair of one pair twice, and so on: its hash takes 2^64 steps."""
+"""A dictionary whose key is a pair of twice the same pair, and so on: hashing it takes 2^64 steps."""
 
 
 def colliding(count: int) -> bytes:
@@ -28,7 +28,7 @@ def colliding(count: int) -> bytes:
 
 
 def archive(path: Path, content: bytes, name: str = "data.pkl") -> Path:
-    """Write an archive, as torch has it, with a pickle."""
+    """Write an archive like torch's, with a given pickle."""
     with zipfile.ZipFile(path, "w") as file:
         file.writestr(f"x/{name}", content)
         file.writestr("x/version", b"3\n")
@@ -37,7 +37,7 @@ def archive(path: Path, content: bytes, name: str = "data.pkl") -> Path:
 
 @pytest.mark.parametrize("new", [True, False], ids=["archive", "before 1.6"])
 def test_files_of_torch_pass(tmp_path: Path, new: bool) -> None:
-    """Plain state dicts, and all that a Lightning checkpoint has around them."""
+    """Plain state dicts, and Lightning checkpoints with everything in them."""
     layer = torch.nn.TransformerEncoderLayer(8, 2, 16)
     optimizer = torch.optim.AdamW(layer.parameters())
     layer(torch.randn(2, 3, 8)).sum().backward()
@@ -53,9 +53,9 @@ def test_files_of_torch_pass(tmp_path: Path, new: bool) -> None:
 @pytest.mark.parametrize("content", [NESTED, DOUBLED, colliding(50)], ids=["nested", "doubled", "colliding"])
 @pytest.mark.parametrize("name", ["data.pkl", "DATA.PKL"])
 def test_hostile_pickles_are_refused(tmp_path: Path, content: bytes, name: str) -> None:
-    """By both readers, in an archive."""
+    """Both readers reject them in an archive."""
     path = archive(tmp_path / "w.pt", content, name)
-    with pytest.raises(DamagedError, match=r"w\.pt holds"):
+    with pytest.raises(DamagedError, match=r"w\.pt contains"):
         load_weights(path)
     with pytest.raises(CheckpointError, match=r"w\.pt"):
         load_checkpoint(path)
@@ -63,12 +63,12 @@ def test_hostile_pickles_are_refused(tmp_path: Path, content: bytes, name: str) 
 
 @pytest.mark.parametrize("content", [NESTED, DOUBLED, colliding(50)], ids=["nested", "doubled", "colliding"])
 def test_hostile_pickles_before_an_archive_are_refused(tmp_path: Path, content: bytes) -> None:
-    """Torch reads a file that does not start as an archive in its old way, even if an archive follows."""
+    """Torch reads a file that does not start as an archive in the old format, even if an archive follows."""
     harmless = archive(tmp_path / "harmless.pt", pickle.dumps({}, protocol=2))
     path = tmp_path / "w.pt"
     start = b"".join(pickle.dumps(one, protocol=2) for one in (0x1950A86A20F9469CFC6C, 1001, {}))
     path.write_bytes(start + content + harmless.read_bytes())
-    with pytest.raises(DamagedError, match=r"w\.pt holds"):
+    with pytest.raises(DamagedError, match=r"w\.pt contains"):
         load_weights(path)
     with pytest.raises(CheckpointError, match=r"w\.pt"):
         load_checkpoint(path)
@@ -76,7 +76,7 @@ def test_hostile_pickles_before_an_archive_are_refused(tmp_path: Path, content: 
 
 @pytest.mark.parametrize("content", [b"", b"\x80\x02", b"\x80\x02.", b"\x80\x02a.", b"\x80\x02h\x07.", b"\x80\x02u."])
 def test_broken_pickles_are_damage(tmp_path: Path, content: bytes) -> None:
-    """One error, that names the file, whatever is missing."""
+    """The error is the same wherever the file is truncated, and names the file."""
     path = archive(tmp_path / "w.pt", content)
     with pytest.raises(ValueError, match=r"w\.pt is damaged"):
         load_weights(path)
@@ -85,7 +85,7 @@ def test_broken_pickles_are_damage(tmp_path: Path, content: bytes) -> None:
 @pytest.mark.parametrize("operation", [b"\x8d", b"\x8e", b"\x96", b"B", b"X", b"T", b"\x8b"])
 @pytest.mark.parametrize("is_archive", [True, False], ids=["archive", "before 1.6"])
 def test_what_a_pickle_claims_takes_no_memory(tmp_path: Path, operation: bytes, is_archive: bool) -> None:
-    """A string of 2^46 bytes, or as many as its length can say, of which there are three."""
+    """A string that claims 2^46 bytes, or the maximum of its length field, but has three."""
     length = 2**46 if operation in b"\x8d\x8e\x96" else 2**31 - 1
     content = b"\x80\x05" + operation + length.to_bytes(8 if length > 2**32 else 4, "little") + b"abc"
     path = tmp_path / "w.pt"
@@ -102,21 +102,21 @@ def test_what_a_pickle_claims_takes_no_memory(tmp_path: Path, operation: bytes, 
 
 
 def test_an_empty_file_is_damage(tmp_path: Path) -> None:
-    """There is nothing to map."""
+    """An empty file cannot be memory-mapped."""
     (tmp_path / "w.pt").touch()
     with pytest.raises(ValueError, match=r"w\.pt is empty"):
         load_weights(tmp_path / "w.pt")
 
 
 def test_archives_hold_no_more_than_their_size(tmp_path: Path) -> None:
-    """Nothing is compressed, so nothing can grow."""
+    """Torch does not compress, so a compressed member is rejected."""
     path, content = tmp_path / "w.pt", pickle.dumps(5_000 * "a")
     archive(path, content)
     check_torch_file(path)
     for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2):
         with zipfile.ZipFile(path, "w", method) as file:
             file.writestr("x/data.pkl", content)
-        with pytest.raises(DamagedError, match=rf"w\.pt has [\d,]+ bytes, but claims to hold {len(content):,}"):
+        with pytest.raises(DamagedError, match=rf"w\.pt has [\d,]+ bytes, but claims {len(content):,}"):
             check_torch_file(path)
     path.write_bytes(b"PK\x03\x04")
     with pytest.raises(zipfile.BadZipFile):

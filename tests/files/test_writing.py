@@ -11,7 +11,7 @@ from liere.files.writing import prepare_folder, write_atomically
 
 @pytest.fixture
 def limit_of_files():
-    """Let files grow to 1,000 bytes only: a disk that is full."""
+    """Limit files to 1,000 bytes, like a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
     yield
@@ -82,7 +82,7 @@ def test_the_new_content_is_on_the_disk_before_it_gets_its_name(tmp_path, monkey
 
 
 def test_a_missing_folder_is_told(tmp_path):
-    with pytest.raises(OSError, match=r"could not be written .*: make the folder"):
+    with pytest.raises(OSError, match=r"could not be written .*: create the folder"):
         write_atomically(tmp_path / "missing" / "file", "content")
 
 

@@ -28,7 +28,7 @@ def test_rotations_that_do_not_commute_notice_that_the_grid_moved():
 
 
 def test_relative_positions_move_the_prefix_alone():
-    """RoPE knows differences of positions, and the CLS token has none."""
+    """RoPE depends only on relative positions, and the CLS token has no position."""
     changes = attention_changes(model("rope_mixed"), IMAGES, [(3, 5)])
     assert changes[0].prefix > 1e-4
     assert changes[0].prefix > 5 * changes[0].patches
@@ -45,7 +45,7 @@ def test_the_model_is_as_before_also_after_a_failure():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda: attention_changes(model("absolute"), IMAGES, [(1, 1)]), "has no coordinates that could be moved"),
+        (lambda: attention_changes(model("absolute"), IMAGES, [(1, 1)]), "has no coordinates to move: use"),
         (lambda: attention_changes(model("liere8").train(), IMAGES, [(1, 1)]), "eval mode"),
         (lambda: attention_changes(model("liere8"), IMAGES, []), "at least one offset"),
     ],

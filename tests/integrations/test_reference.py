@@ -58,7 +58,7 @@ def _assert_relative(found: torch.Tensor, expected: torch.Tensor, tolerance: flo
 
 
 def reference_weights(depth: int = 2, block_size: int = 8) -> dict[str, torch.Tensor]:
-    """Random weights in the layout of the published code: 32 px, patch 4, 128 wide."""
+    """Random weights in the layout of the published code: 32 px, patch 4, width 128."""
     dim, mlp = 128, 96
     layer = {
         "0.norm.weight": [dim],
@@ -111,25 +111,25 @@ def test_everything_that_does_not_fit_is_listed():
     weights["position_encoder.extra"] = torch.zeros(1)
     weights["mlp_head.0.weight"] = torch.zeros(64)
     weights["position_encoder.generator_raw_params"] = torch.zeros(2, 2, 2, 64, 64)
-    with pytest.raises(ValueError, match="does not fit encoding='liere8', image_size=") as raised:
+    with pytest.raises(ValueError, match="does not match encoding='liere8', image_size=") as raised:
         from_reference(weights, **ARGUMENTS)
     message = str(raised.value)
     assert "missing: transformer.layers.0.0.norm.bias\n" in message
     assert "unexpected: position_encoder.extra\n" in message
-    assert "mlp_head.0.weight is [64], needs [128]" in message
-    assert "position_encoder.generator_raw_params is [2, 2, 2, 64, 64], needs [2, 2, 16, 8, 8]" in message
+    assert "mlp_head.0.weight is [64], expected [128]" in message
+    assert "position_encoder.generator_raw_params is [2, 2, 2, 64, 64], expected [2, 2, 16, 8, 8]" in message
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"image_size": 48}, r"pos_embedding is \[1, 65, 128\], needs \[1, 145, 128\]"),
-        ({"patch_size": 8}, r"to_patch_embedding.1.weight is \[128, 48\], needs"),
+        ({"image_size": 48}, r"pos_embedding is \[1, 65, 128\], expected \[1, 145, 128\]"),
+        ({"patch_size": 8}, r"to_patch_embedding.1.weight is \[128, 48\], expected"),
         ({"encoding": "absolute"}, "unexpected: position_encoder.generator_raw_params"),
-        ({"encoding": "liere"}, r"generator_raw_params is \[2, 2, 16, 8, 8\], needs \[2, 2, 2, 64, 64\]"),
+        ({"encoding": "liere"}, r"generator_raw_params is \[2, 2, 16, 8, 8\], expected \[2, 2, 2, 64, 64\]"),
         ({"encoding": "sincos"}, "the published code has no encoding 'sincos': choose from"),
         ({"encoding": "lier8"}, "the published code has no encoding 'lier8': did you mean 'liere8'"),
-        ({"image_size": (8, 32, 32), "patch_size": (2, 4, 4)}, "misshapen"),
+        ({"image_size": (8, 32, 32), "patch_size": (2, 4, 4)}, "wrong shape"),
     ],
 )
 def test_arguments_that_do_not_fit_the_weights(change, message):
@@ -152,24 +152,24 @@ def test_what_is_no_state_dict_is_refused(state_dict, message):
 
 
 def test_foreign_and_broken_weights_are_listed_in_full():
-    with pytest.raises(ValueError, match="does not fit") as raised:
+    with pytest.raises(ValueError, match="does not match") as raised:
         from_reference({"fc.weight": torch.zeros(3)}, **ARGUMENTS)
     message = str(raised.value)
     assert all(name in message for name in reference_weights(depth=1))
     assert "unexpected: fc.weight" in message
     without_layer_0 = {k: v for k, v in reference_weights().items() if not k.startswith("transformer.layers.0")}
-    with pytest.raises(ValueError, match="does not fit") as raised:
+    with pytest.raises(ValueError, match="does not match") as raised:
         from_reference(without_layer_0, **ARGUMENTS)
     assert str(raised.value).count("transformer.layers.0.") == 11
     for name in ("cls_token", "mlp_head.1.weight"):
-        with pytest.raises(ValueError, match=rf"misshapen: {name} is \[\], needs"):
+        with pytest.raises(ValueError, match=rf"wrong shape: {name} is \[\], expected"):
             from_reference(reference_weights() | {name: torch.zeros(())}, **ARGUMENTS)
     odd = {
         name: torch.zeros(*(100 if n == 128 else 300 if n == 384 else n for n in w.shape))
         for name, w in reference_weights().items()
     }
     odd["position_encoder.generator_raw_params"] = torch.zeros(2, 2, 8, 8, 8)
-    with pytest.raises(ValueError, match="cls_token is 100 wide, but the published heads are 64 wide"):
+    with pytest.raises(ValueError, match="cls_token has width 100, which is not a multiple of 64"):
         from_reference(odd, **ARGUMENTS)
 
 
@@ -181,7 +181,7 @@ def test_a_name_cannot_claim_layers_without_end(number):
 
 
 def test_channels_are_not_guessed():
-    with pytest.raises(ValueError, match=r"to_patch_embedding.1.weight is \[128, 48\], needs \[128, 12\]"):
+    with pytest.raises(ValueError, match=r"to_patch_embedding.1.weight is \[128, 48\], expected \[128, 12\]"):
         from_reference(reference_weights(), encoding="liere8", image_size=16, patch_size=2)
     assert from_reference(reference_weights(), encoding="liere8", image_size=16, patch_size=2, in_channels=12)
 

@@ -1,4 +1,4 @@
-"""In fp32, values and gradients are no worse than those of `torch.matrix_exp`, or within two eps."""
+"""In fp32, values and gradients are as accurate as those of `torch.matrix_exp`, or within two eps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TWO_EPS = 2 * torch.finfo(torch.float32).eps
 def matrices(kind: str, size: int, norm: float, count: int) -> torch.Tensor:
     if kind == "normal":
         return random_skew(size, size, norm, count)
-    # As generators begin: positive above the diagonal, so that one plane turns much faster than the others.
+    # As at initialization: positive above the diagonal, so that one plane rotates much faster than the others.
     upper = torch.rand(count, size, size, dtype=torch.float64, generator=torch.Generator().manual_seed(size)).triu(1)
     X = upper - upper.mT
     return X * (norm / torch.linalg.matrix_norm(X, ord=2))[:, None, None]
@@ -54,7 +54,7 @@ def test_gradients_no_worse_than_torchs(size, kind):
 @pytest.mark.parametrize("size", [4, 8, 16, 64])
 @pytest.mark.parametrize("scale", [1e-3, 0.01, 0.1, 1.0, 6.28, 60.0])
 def test_layers_no_worse_than_torchs(size, scale):
-    """Rotations along rays are products of others, and must not add up too much rounding."""
+    """Rotations along rays are products of others, and must not accumulate too large rounding errors."""
     positions, generator = grid_positions((14, 14)), torch.Generator().manual_seed(size)
     A = scale * torch.rand(1, 2, 1, 1, size, size, generator=generator).triu(1)
     (R,) = position_rotations(positions, A - A.mT)
@@ -65,7 +65,7 @@ def test_layers_no_worse_than_torchs(size, scale):
 
 
 def placed_layer(offset, size, scale):
-    """Positions of a grid that is moved by whole steps, up to 1.75 times its extent, and generators."""
+    """Positions of a grid moved by whole steps, up to 1.75 times its extent, and generators."""
     positions = grid_positions((14, 14)) + torch.tensor(offset) * torch.tensor(1 / 13)
     A = scale * torch.rand(1, 2, 1, 1, size, size, generator=torch.Generator().manual_seed(size)).triu(1)
     return positions, A - A.mT
@@ -100,7 +100,7 @@ def test_gradients_of_placed_layers_no_worse_than_torchs(size, scale, offset):
     exact = skew_gradient(plainly, A.double(), G.double())
     mine = (skew_gradient(lambda A: next(position_rotations(positions, A)), A, G) - exact).abs().max().item()
     theirs = (skew_gradient(plainly, A, G) - exact).abs().max().item()
-    # A sum over positions, whose rounding is that of as many terms of these sizes.
+    # The gradient is a sum over positions, so its tolerance scales with the number and size of the terms.
     assert mine <= max(1.5 * theirs, TWO_EPS * positions.norm().item())
 
 

@@ -1,4 +1,4 @@
-"""One chunk at a time, whatever the number of squarings of its members, in either layout."""
+"""The exponential of one chunk, for any numbers of squarings, in both layouts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from liere.rotations.workspace import Members, Workspace
 from tests.numerics import random_skew
 
 
-@pytest.mark.parametrize("size", [5, 16])  # elementwise products; products of the library
+@pytest.mark.parametrize("size", [5, 16])  # elementwise products; torch.bmm
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_members_of_a_chunk_are_squared_as_often_as_they_need(size, dtype):
     X = torch.stack([random_skew(k, size, norm) for k, norm in enumerate((0.1, 3.0, 3.0, 40.0))]).to(dtype)

@@ -92,7 +92,7 @@ def test_windows_are_not_searched(positions):
 @pytest.mark.parametrize("grid", [(14, 14), (9, 9), (8,), (4, 7, 7)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_every_placement_of_a_grid_is_a_window(no_search, grid, dtype):
-    """Whatever rounding does to the coordinates, the rays are those of integers."""
+    """The rays are those of integer positions, regardless of rounding."""
     positions = grid_positions(grid, dtype=dtype)
     spacing = positions.new_tensor([1 / (n - 1) for n in grid])
     steps = (positions / spacing).round()
@@ -121,7 +121,7 @@ def test_with_extra_positions_a_ray_has_one_root(positions):
     assert known == set(range(len(extended)))
     on_rays = set((rays.lines.ray >= 0).nonzero().flatten().tolist()) | set(range(len(positions), len(extended)))
     assert len(on_rays & set(rays.roots.tolist())) == len(rays.lines.low)
-    # All that is extra is used, and made from what is extra.
+    # All extra positions are used, and are made from extra positions only.
     extra = set(range(len(positions), len(extended)))
     assert extra <= {index for wave in rays.waves for part in (wave.left, wave.right) for index in part.tolist()}
     alone = rays.of_extra()

@@ -12,7 +12,7 @@ from tests.numerics import assert_close, random_skew
 
 
 def scalar(z, p):
-    """The scheme of the module, for one number."""
+    """Evaluate the scheme of the module for one number."""
     A2 = z * z
     B = p.b1 * z + p.b2 * A2 + p.b3 * z * A2
     Q = p.q2 * A2 + p.q3 * B + B * B
@@ -22,7 +22,7 @@ def scalar(z, p):
 
 @pytest.mark.parametrize(("dtype", "error"), [(torch.float32, 5.5e-8), (torch.float64, 6e-16)])
 def test_is_the_exponential_up_to_the_radius_and_so_is_its_derivative(dtype, error):
-    """On the interval of the imaginary axis that eigenvalues of skew matrices lie in."""
+    """Check it on the interval of the imaginary axis with the eigenvalues of skew matrices."""
     p = POLYNOMIALS[dtype]
     with mpmath.workdps(40):
         step = mpmath.mpf("1e-15")

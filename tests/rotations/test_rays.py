@@ -62,7 +62,7 @@ def test_other_positions_are_noticed():
 
 
 def test_rays_of_small_angles_are_computed():
-    """Multiplying would add up the rounding of every step."""
+    """Multiplying would accumulate the rounding errors of every step."""
     rays = find_rays(grid_positions((6, 6)))
     assert len(rays.for_levels(torch.zeros(36)).roots) == 36
     assert torch.equal(rays.for_levels(torch.full((36,), 5.0)).roots, rays.roots)

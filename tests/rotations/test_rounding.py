@@ -1,4 +1,4 @@
-"""How far rotations are off, against references with more digits: the bounds that `docs/mathematics.md` states."""
+"""Rounding errors of rotations, against higher precision: the bounds in `docs/explanation/mathematics.md`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ speeds = st.sampled_from(["same", "half of them zero", "one", "three", "random",
 
 
 def planes(speeds: str, size: int, norm: float, seed: int, mixed: bool) -> torch.Tensor:
-    """Return a skew matrix whose planes turn at these speeds, the fastest by `norm`; mixed by a random basis."""
+    """Return a skew matrix in a random basis whose planes rotate at these relative speeds, the fastest by `norm`."""
     count, generator = size // 2, torch.Generator().manual_seed(seed)
     speed = {
         "same": torch.ones(count),
@@ -57,7 +57,7 @@ def product(a, b):
 
 
 def exp_in_long_double(X: torch.Tensor):
-    """Taylor's series, and squaring of `exp(A) - I`, with the 64 bits of x86's long double."""
+    """Compute the exponential by a Taylor series and squaring of `exp(A) - I`, in x86 long doubles with 64 bits."""
     level = max(0, math.ceil(math.log2(4 * float(X.norm()) + 1e-300)))
     A = X.numpy().astype(np.longdouble) / np.longdouble(2) ** level
     term = E = A
@@ -83,7 +83,7 @@ def check(R: torch.Tensor, X: torch.Tensor, norm: float, value_bound: float, ort
 
 
 def test_the_reference_has_more_digits():
-    """A plane that turns by an angle with an exact cosine to compare with, at the largest norm."""
+    """A plane that rotates by an angle with a known cosine, at the largest norm."""
     mpmath = pytest.importorskip("mpmath")
     X = planes("same", 8, 1e4, 0, mixed=False)
     with mpmath.workdps(40):
@@ -100,7 +100,7 @@ def test_fp64(size, norm, speeds, mixed, seed):
 @pytest.mark.parametrize("size", [48, 64, 128])
 @pytest.mark.parametrize("norm", [0.3, 1.0, 30.0, 1e4])
 def test_fp64_where_all_planes_turn_alike(size, norm):
-    """The Frobenius norm is the furthest from the spectral norm: such matrices are halved most often."""
+    """Matrices whose Frobenius norm exceeds the spectral norm most, and which are therefore halved most often."""
     X = planes("same", size, norm, size, mixed=True)
     check(exp_skew(X), X, norm, 4, 4)
     if size == 48:
@@ -115,7 +115,7 @@ def test_fp32(size, norm, speeds, mixed, seed):
 
 @given(size=sizes, step=st.floats(0.05, 10.0), speeds=speeds, seed=seeds, multiple=st.integers(1, 32))
 def test_fp64_along_rays(size, step, speeds, seed, multiple):
-    """Multiples of a position are products of rotations, and add up what these are off."""
+    """Multiples of a position are products of rotations, and accumulate their errors."""
     X = planes(speeds, size, step, seed, mixed=True)
     positions = torch.arange(33, dtype=torch.float64)[:, None]
     (R,) = position_rotations(positions, X[None, None, None, None])

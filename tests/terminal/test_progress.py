@@ -10,7 +10,7 @@ from liere.terminal.progress import ProgressLine
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """Have lines of `ProgressLine` think that they are on a terminal of 20 columns."""
+    """Make `ProgressLine` believe that it writes to a terminal with 20 columns."""
     monkeypatch.setattr("_pytest.capture.CaptureIO.isatty", lambda _: True, raising=False)
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_CHANGES", 0.0)
     monkeypatch.setattr("shutil.get_terminal_size", lambda default: os.terminal_size((20, 24)))

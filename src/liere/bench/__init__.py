@@ -1,1 +1,1 @@
-"""Questions asked of a clock (and of the memory), one a file."""
+"""Benchmarks of time and memory, one question per file."""

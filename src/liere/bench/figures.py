@@ -1,4 +1,4 @@
-"""Records as pictures."""
+"""Figures of benchmark records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def draw_record(record: dict[str, Any], path: Path) -> None:
     """Draw a record to a PNG file.
 
     Raises:
-        ImportError: Where matplotlib is not installed.
+        ImportError: If matplotlib is not installed.
     """
     FIGURES[record["question"]](record, path)
 
@@ -27,7 +27,7 @@ def _rotations(record: dict[str, Any], path: Path) -> None:
     places = range(len(rows))
     parts = {"forward": "forward", "forward_backward": "forward + backward"}
     with canvas(path, 1, 2, cell=(6.0, 1.2 + 0.42 * len(rows)), sharey=True) as (figure, axes):
-        _title(figure, record, "Rotations of a layer: how many times as fast as torch.matrix_exp")
+        _title(figure, record, "Rotations of a layer: speedup over torch.matrix_exp")
         for ax, (part, label) in zip(axes[0], parts.items(), strict=True):
             for name, color, shift in (("exp_skew", COLORS["liere8"], -0.19), ("layer", COLORS["liere"], 0.19)):
                 found = [row[part]["speedup"][name] for row in rows]
@@ -35,8 +35,8 @@ def _rotations(record: dict[str, Any], path: Path) -> None:
             limits = [
                 row[part]["seconds"]["matrix_exp"]["median"] / row[part]["limit_seconds"]["median"] for row in rows
             ]
-            ax.plot(limits, places, "|", color=INK, ms=18, label="exp_skew if it were its bare matrix products")
-            ax.set(title=label, xlabel="times as fast", yticks=places)
+            ax.plot(limits, places, "|", color=INK, ms=18, label="limit: bare matrix products of exp_skew")
+            ax.set(title=label, xlabel="speedup", yticks=places)
             ax.set_yticklabels([row["case"] for row in rows])
             ax.axvline(1, color=MUTED, lw=0.8, ls="--")
         axes[0, 0].invert_yaxis()
@@ -48,30 +48,43 @@ def _step(record: dict[str, Any], path: Path) -> None:
     parts = {"train": "train step", "inference": "inference"}
     height = 1.2 + 0.3 * max(map(len, groups.values()))
     with canvas(path, len(groups), 2, cell=(5.5, height)) as (figure, axes):
-        _title(figure, record, "ViT-S: time, relative to absolute positions")
+        _title(figure, record, "ViT-S: time relative to absolute positions")
         for line, (situation, rows) in zip(axes, groups.items(), strict=True):
             for ax, (part, label) in zip(line, parts.items(), strict=True):
                 _models(ax, rows, [row[part]["ratio"] for row in rows])
-                ax.set(title=f"{label}, {situation}", xlabel="times as long as absolute")
+                ax.set(title=f"{label}, {situation}", xlabel="time relative to absolute")
+
+
+def _timm(record: dict[str, Any], path: Path) -> None:
+    rows = record["rows"]
+    parts = {"train": "train step", "inference": "inference"}
+    with canvas(path, 1, 2, cell=(5.5, 1.4 + 0.4 * len(rows))) as (figure, axes):
+        _title(figure, record, f"{rows[0]['name']}, {rows[0]['situation']}: time, relative to the original")
+        for ax, (part, label) in zip(axes[0], parts.items(), strict=True):
+            _bars(ax, range(len(rows)), [row[part]["ratio"] for row in rows], height=0.7, color=COLORS["liere8"])
+            ax.axvline(1, color=INK, lw=0.8, ls="--")
+            ax.set(title=label, xlabel="times as long as the original", yticks=range(len(rows)))
+            ax.set_yticklabels([row["model"] for row in rows])
+            ax.invert_yaxis()
 
 
 def _memory(record: dict[str, Any], path: Path) -> None:
     groups = group_rows(record["rows"], "situation")
     height = 1.4 + 0.4 * max(map(len, groups.values()))
     with canvas(path, 1, len(groups), cell=(6.0, height)) as (figure, axes):
-        _title(figure, record, "Peak memory of a train step, in a process of its own")
+        _title(figure, record, "Peak memory of a train step in a fresh process")
         for ax, (situation, rows) in zip(axes[0], groups.items(), strict=True):
             _models(ax, rows, [row["ratio"] for row in rows])
             for place, row in enumerate(rows):
                 label = f" {row['peak_bytes']['median'] / 2**30:.2f} GB"
                 ax.text(row["ratio"]["median"], place, label, va="center", fontsize=9)
             ax.margins(x=0.18)
-            ax.set(title=situation, xlabel="times as much as absolute")
+            ax.set(title=situation, xlabel="peak memory relative to absolute")
 
 
 def _scaling(record: dict[str, Any], path: Path) -> None:
     with canvas(path, 2, 2, cell=(5.2, 3.6)) as (figure, axes):
-        _title(figure, record, "A train step with LieRE beside one with absolute positions")
+        _title(figure, record, "Time of a train step with LieRE, relative to absolute positions")
         for ax, (varied, rows) in zip(axes.flat, group_rows(record["rows"], "varied").items(), strict=True):
             places = range(len(rows))
             medians, errors = _medians_and_errors([row["ratio"] for row in rows])
@@ -82,13 +95,13 @@ def _scaling(record: dict[str, Any], path: Path) -> None:
                 ax.annotate(text, top, (0, 6), textcoords="offset points", ha="center", fontsize=9)
             ax.axhline(1, color=MUTED, lw=0.8, ls="--")
             ax.margins(x=0.12, y=0.25)
-            ax.set(title=f"by {varied}", xlabel=varied, ylabel="times as long", xticks=places)
+            ax.set(title=f"by {varied}", xlabel=varied, ylabel="time relative to absolute", xticks=places)
             ax.set_xticklabels([str(row["value"]) for row in rows])
 
 
 def _title(figure: Any, record: dict[str, Any], text: str) -> None:
     machine, rounds = record["machine"], record["rounds"]
-    quick = "QUICK RUN, not to be quoted. " if record["quick"] else ""
+    quick = "QUICK RUN, do not quote. " if record["quick"] else ""
     repeats = "one round" if rounds == 1 else f"medians and quartiles of {rounds} rounds"
     figure.suptitle(f"{text}\n{quick}{machine['cpu']}, threads: {machine['threads']}; {repeats}", fontsize=11)
 
@@ -96,13 +109,26 @@ def _title(figure: Any, record: dict[str, Any], text: str) -> None:
 def _loading(record: dict[str, Any], path: Path) -> None:
     rows = record["rows"][1:]
     with canvas(path, 1, 1, cell=(6.5, 1.2 + 0.35 * len(rows))) as (figure, axes):
-        _title(figure, record, "Loading a batch, relative to a train step of a small model")
+        _title(figure, record, "Time to load a batch, relative to a train step of a small model")
         ax = axes[0, 0]
         _bars(ax, range(len(rows)), [row["ratio"] for row in rows], height=0.7, color=COLORS["liere8"])
         ax.axvline(1, color=INK, lw=0.8, ls="--")
-        ax.set(yticks=range(len(rows)), xlabel="train steps")
+        ax.set(yticks=range(len(rows)), xlabel="time relative to a train step")
         ax.set_yticklabels([row["case"] for row in rows])
         ax.invert_yaxis()
+
+
+def _points(record: dict[str, Any], path: Path) -> None:
+    timed = [row for row in record["rows"] if "ratio" in row]
+    weighed = [row for row in record["rows"] if "memory" in row]
+    with canvas(path, 1, 2, cell=(6.0, 2.6)) as (figure, axes):
+        _title(figure, record, "Point clouds: every sample has its own positions")
+        _models(axes[0, 0], timed, [row["ratio"] for row in timed])
+        axes[0, 0].set(title=f"train step, {timed[0]['situation']}", xlabel="times as long as without positions")
+        _models(axes[0, 1], weighed, [row["memory"] for row in weighed])
+        axes[0, 1].set(title=f"memory, {weighed[0]['situation']}", xlabel="times queries, keys and their gradients")
+        for ax in axes[0]:
+            ax.title.set_fontsize(9)
 
 
 def _models(ax: Any, rows: list[dict[str, Any]], ratios: list[dict[str, Any]]) -> None:
@@ -143,7 +169,9 @@ def _label(model: str) -> str:
 FIGURES: dict[str, Callable[[dict[str, Any], Path], None]] = {
     "rotations": _rotations,
     "step": _step,
+    "timm": _timm,
     "memory": _memory,
     "scaling": _scaling,
     "loading": _loading,
+    "points": _points,
 }

@@ -1,4 +1,4 @@
-"""Is loading the bottleneck? A batch of each kind of data beside the train step that it is for."""
+"""Does training wait for data? The time to load a batch, compared with a train step."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STEP = "train step"
 
 
 def measure(settings: Settings) -> Answer:
-    """Time batches of CIFAR's size, held in memory, and of the spatial task, beside a train step of a small model."""
+    """Time a train step of a small model, and loading a batch of CIFAR-sized images or of the spatial task."""
     rounds = settings.choose_rounds(full=21, quick=3)
     batch = QUICK_BATCH if settings.quick else BATCH
     torch.manual_seed(0)
@@ -48,7 +48,7 @@ def measure(settings: Settings) -> Answer:
         for name in contestants
     ]
     return Answer(
-        rounds, rows, [f"Batches of {batch}, in one process; the step is that of a model of 0.14 M parameters."]
+        rounds, rows, [f"Batches of {batch} in one process; the train step is that of a model with 0.14 M parameters."]
     )
 
 

@@ -1,4 +1,4 @@
-"""How much memory does a train step need? The peak of a fresh process for each model."""
+"""How much memory does a train step need? Peak memory of a fresh process for each model."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from typing import Any
 
 import torch
 
-from liere.bench.memory_probe import Load
+from liere.bench.memory_probe import Load, RotationLoad
 from liere.bench.race import spread
 from liere.bench.record import Answer, Settings
 
-__all__ = ["QUICK_SITUATIONS", "SITUATIONS", "Situation", "measure"]
+__all__ = ["QUICK_SITUATIONS", "SITUATIONS", "Situation", "measure", "run_probe"]
 
 RECOMPUTE = " recompute"
 
 
 @dataclass(frozen=True)
 class Situation:
-    """Models that take the same steps.
+    """Models that are compared on the same input.
 
     Attributes:
-        name: What it is called.
-        batch_size: Inputs of a step.
-        encodings: Those that are measured, the first being the one to compare with; " recompute" behind a name stands
-            for the option.
-        model: Further arguments of `create_model`.
+        name: Name of the situation in tables.
+        batch_size: Inputs per step.
+        encodings: Encodings to measure; the first is the baseline, and the suffix " recompute" sets `recompute=True`.
+        model: Other arguments of `create_model`.
     """
 
     name: str
@@ -68,7 +67,7 @@ QUICK_SITUATIONS = [
 
 
 def measure(settings: Settings) -> Answer:
-    """Measure the peak memory of every model, each round in processes of their own."""
+    """Measure the peak memory of every model, in a fresh process each time."""
     rounds = settings.choose_rounds(full=1, quick=1)
     rows: list[dict[str, Any]] = []
     for situation in QUICK_SITUATIONS if settings.quick else SITUATIONS:
@@ -76,7 +75,7 @@ def measure(settings: Settings) -> Answer:
         for done in range(rounds):
             settings.watch(situation.name, done, rounds)
             for encoding, found in peaks.items():
-                found.append(_run_probe(_load(encoding, situation)))
+                found.append(run_probe(_load(encoding, situation)))
         settings.watch(situation.name, rounds, rounds)
         rows += _rows(situation, peaks, rounds)
     return Answer(rounds, rows)
@@ -89,15 +88,14 @@ def _load(encoding: str, situation: Situation) -> Load:
     return Load(situation.batch_size, model, torch.get_num_threads())
 
 
-def _run_probe(load: Load) -> dict[str, int]:
+def run_probe(load: Load | RotationLoad) -> dict[str, int]:
+    """Return what a process of its own finds."""
     command = [sys.executable, "-m", "liere.bench.memory_probe", json.dumps(dataclasses.asdict(load))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        # A process that the system has ended, most likely for want of memory, has nothing to say.
-        reason = (done.stderr.strip().splitlines() or ["ended by the system, perhaps for want of memory"])[-1]
-        raise OSError(
-            f"no peak memory of {load.model}, batch {load.batch_size} (exit code {done.returncode}): {reason}"
-        )
+        # A process killed by the system, most likely because it ran out of memory, prints nothing.
+        reason = (done.stderr.strip().splitlines() or ["killed by the system, possibly out of memory"])[-1]
+        raise OSError(f"cannot measure the memory of {load} (exit code {done.returncode}): {reason}")
     return json.loads(done.stdout)
 
 

@@ -1,4 +1,4 @@
-"""Models at work: a train step and inference, as the questions time them."""
+"""Train steps and inference for benchmarks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["inference", "random_batch", "train_step"]
 def random_batch(
     batch_size: int, image_size: int | tuple[int, ...], *, num_classes: int, in_channels: int = 3
 ) -> tuple[Tensor, Tensor]:
-    """Return random images and labels, the same at every call."""
+    """Return random images and labels, the same in every call."""
     generator = torch.Generator().manual_seed(0)
     image, _ = image_and_patch(image_size, 1)
     images = torch.randn(batch_size, in_channels, *image, generator=generator)
@@ -25,7 +25,7 @@ def random_batch(
 
 
 def train_step(model: nn.Module, images: Tensor, labels: Tensor) -> Callable[[], Any]:
-    """Return a function that takes a train step without an optimizer: forward, loss, backward, gradients away."""
+    """Return a function that takes a train step without an optimizer: forward, loss, backward, zero gradients."""
 
     def step() -> None:
         F.cross_entropy(model(images), labels).backward()
@@ -35,7 +35,7 @@ def train_step(model: nn.Module, images: Tensor, labels: Tensor) -> Callable[[],
 
 
 def inference(model: nn.Module, images: Tensor) -> Callable[[], Any]:
-    """Return a function that computes logits without gradients. The model has to be in eval mode."""
+    """Return a function that computes logits without gradients. The model must be in eval mode."""
 
     def infer() -> Tensor:
         with torch.inference_mode():

@@ -1,7 +1,7 @@
-"""How every timing question is answered: contestants take turns, and are compared within a round.
+"""Timing of several candidates in turns, with ratios taken within a round.
 
-A machine is now faster, now slower. Whatever slows it down for longer than a round slows down all contestants of the
-round, so that the ratio of two of them in the same round is steadier than the ratio of their times.
+The speed of a machine varies. A slowdown that lasts longer than a round affects all candidates of the round, so the
+ratio of two of them within a round is more stable than the ratio of their median times.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from liere.errors import InputError
 
 __all__ = ["Race", "Spread", "Watch", "race", "spread", "watch_nothing"]
 
 Watch = Callable[[str, int, int], None]
-"""Told the name of a race, how many of its rounds are done (0 during the warm-up) and how many there are."""
+"""Progress callback: called with the name of a race, the rounds done (0 during the warm-up) and the total rounds."""
 
-# A turn shorter than this is repeated within the round: the clock and the caches would be most of it.
+# A shorter turn is repeated within the round, since the clock and cold caches would dominate it.
 TURN_SECONDS = 0.02
 MAX_CALLS = 100
 
 
 class Spread(NamedTuple):
-    """The median of several measurements, between their quartiles."""
+    """The median and quartiles of several measurements."""
 
     low: float
     median: float
     high: float
 
     def as_dict(self) -> dict[str, float | list[float]]:
-        """Return it as JSON holds it."""
+        """Return a dict for JSON."""
         return {"median": self.median, "quartiles": [self.low, self.high]}
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Return the median of the values and their quartiles.
+    """Return the median and quartiles of the values.
 
     Example:
         >>> spread([4.0, 1.0, 2.0, 3.0, 5.0])
@@ -53,31 +53,35 @@ def spread(values: Sequence[float]) -> Spread:
 
 @dataclass(frozen=True)
 class Race:
-    """The times of all contestants.
+    """The times of all candidates.
 
     Attributes:
-        baseline: The contestant that the others are compared with.
-        seconds: Seconds of a call by contestant, one entry a round.
+        baseline: The candidate that the others are compared with.
+        seconds: Seconds per call for each candidate, one entry per round.
     """
 
     baseline: str
     seconds: dict[str, list[float]]
 
     def times(self, name: str) -> Spread:
-        """Return the seconds that a contestant takes."""
+        """Return the seconds that a candidate takes."""
         return spread(self.seconds[name])
 
     def ratio(self, name: str, to: str | None = None) -> Spread:
-        """Return how many times as long as the baseline, or another, a contestant takes, compared round by round."""
+        """Return the time of a candidate relative to the baseline, or to another one, compared round by round."""
         return self._compare(lambda own, base: own / base, name, to)
 
     def speedup(self, name: str) -> Spread:
-        """Return how many times as fast as the baseline a contestant is, compared round by round."""
+        """Return the speedup of a candidate over the baseline, compared round by round."""
         return self._compare(lambda own, base: base / own, name)
 
     def excess(self, name: str) -> Spread:
-        """Return how many seconds more than the baseline a contestant takes, compared round by round."""
+        """Return the additional seconds of a candidate over the baseline, compared round by round."""
         return self._compare(lambda own, base: own - base, name)
+
+    def summary(self, name: str) -> dict[str, Any]:
+        """Return times and ratios of a contestant, as JSON holds them."""
+        return {"seconds": self.times(name).as_dict(), "ratio": self.ratio(name).as_dict()}
 
     def _compare(self, how: Callable[[float, float], float], name: str, to: str | None = None) -> Spread:
         base = self.seconds[self.baseline if to is None else to]
@@ -85,7 +89,7 @@ class Race:
 
 
 def watch_nothing(name: str, done: int, total: int) -> None:
-    """Watch a race without a word."""
+    """Ignore progress."""
 
 
 def race(
@@ -96,20 +100,20 @@ def race(
     watch: Watch = watch_nothing,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Race:
-    """Time contestants in turns; the first is the baseline.
+    """Time several candidates in turns; the first is the baseline.
 
-    Each is called once to warm up. In each of the rounds each has one turn, in an order that is drawn anew for the
-    round, the same at every run. A turn is one call, or as many as take about 20 ms.
+    Each candidate is called once to warm up. In every round each has one turn, in a random order that is drawn for each
+    round from a fixed seed. A turn is one call, or as many as take about 20 ms.
 
     Args:
-        contestants: What is called, by name.
-        rounds: How many turns each contestant has.
-        name: What `watch` is told that this race is called.
-        watch: Told of progress.
-        clock: Returns seconds.
+        contestants: Functions to time, by name.
+        rounds: Number of turns of each candidate.
+        name: Name of this race, passed to `watch`.
+        watch: Progress callback.
+        clock: Function that returns the time in seconds.
 
     Raises:
-        ValueError: If there are no contestants or no rounds.
+        ValueError: If there are no candidates or no rounds.
 
     Example:
         >>> result = race({"one": lambda: sum(range(1000)), "ten": lambda: sum(range(10_000))}, rounds=3)
@@ -117,7 +121,7 @@ def race(
         Spread(low=1.0, median=1.0, high=1.0)
     """
     if not contestants:
-        raise InputError("contestants is empty: name at least one")
+        raise InputError("contestants is empty: give at least one")
     if rounds < 1:
         raise InputError(f"rounds must be at least 1, got {rounds}")
     watch(name, 0, rounds)
@@ -134,7 +138,7 @@ def race(
 
 
 def _turn(call: Callable[[], object], calls: int, clock: Callable[[], float]) -> float:
-    """Return the seconds of a call."""
+    """Return the seconds per call."""
     start = clock()
     for _ in range(calls):
         call()

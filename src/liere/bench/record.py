@@ -1,4 +1,4 @@
-"""What is written of a question: its rows, and all that a reader needs to judge them."""
+"""Benchmark records: the measured rows, and the circumstances that a reader needs to judge them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Settings:
-    """How a question is asked.
+    """Settings of a benchmark.
 
     Attributes:
-        quick: Whether small sizes and few rounds will do.
-        rounds: Rounds of every race; None for those of the question.
-        watch: Told of progress.
+        quick: Whether to use small sizes and few rounds.
+        rounds: Number of rounds of every race; None for the default of the question.
+        watch: Progress callback.
     """
 
     quick: bool = False
@@ -33,7 +33,7 @@ class Settings:
     watch: Watch = watch_nothing
 
     def choose_rounds(self, full: int, quick: int) -> int:
-        """Return the rounds that were asked for, or else one of the two numbers."""
+        """Return the requested number of rounds, or else the default for a full or quick run."""
         if self.rounds is not None:
             return self.rounds
         return quick if self.quick else full
@@ -41,12 +41,12 @@ class Settings:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a question found.
+    """The answer to a question.
 
     Attributes:
-        rounds: Rounds of its races; a row may have a number of its own.
-        rows: One a case, as JSON holds it.
-        notes: What a reader has to know besides.
+        rounds: Number of rounds; a row may have its own number.
+        rows: One per case, as data for JSON.
+        notes: Additional remarks for the reader.
     """
 
     rounds: int
@@ -54,17 +54,20 @@ class Answer:
     notes: list[str] = field(default_factory=list)
 
 
-def make_record(question: str, answer: Answer, *, quick: bool, load: float | None = None) -> dict[str, Any]:
-    """Return the answer with what it was found on.
+def make_record(
+    question: str, answer: Answer, *, quick: bool, load: float | None = None, arguments: str | None = None
+) -> dict[str, Any]:
+    """Return the answer together with the command, date, machine and versions.
 
     Args:
-        question: Its name.
-        answer: What was found.
-        quick: Whether sizes were small and rounds few.
-        load: How many processes others kept busy before the first measurement, as far as it is known.
+        question: Name of the question.
+        answer: The answer to it.
+        quick: Whether it was a quick run with small sizes and few rounds.
+        load: System load before the first measurement, if known.
+        arguments: What follows `liere bench` on the command line, if it is more than the name of the question.
     """
     return {
-        "command": f"liere bench {question}" + (" --quick" if quick else ""),
+        "command": f"liere bench {arguments or question}" + (" --quick" if quick else ""),
         "question": question,
         "quick": quick,
         "rounds": answer.rounds,
@@ -84,7 +87,7 @@ def write_record(record: dict[str, Any], folder: Path) -> Path:
 
 
 def group_rows(rows: list[Row], key: str) -> dict[str, list[Row]]:
-    """Return rows by the value that they have for a key, in the order in which values occur.
+    """Return rows grouped by their value for a key, in order of first occurrence.
 
     Example:
         >>> group_rows([{"a": "x", "n": 1}, {"a": "y", "n": 2}, {"a": "x", "n": 3}], "a")["x"]
@@ -97,5 +100,5 @@ def group_rows(rows: list[Row], key: str) -> dict[str, list[Row]]:
 
 
 def system_load() -> float | None:
-    """Return how many processes were busy in the last minute; None where the system does not tell."""
+    """Return the average number of busy processes in the last minute; None if the system does not report it."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None

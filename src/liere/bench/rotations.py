@@ -1,4 +1,4 @@
-"""What does the exponential cost? It races `torch.matrix_exp`, and the matrix products that it consists of."""
+"""How fast is the exponential, compared with `torch.matrix_exp` and with the matrix products it consists of?"""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Case:
     """Rotations of one layer.
 
     Attributes:
-        name: What it is called.
+        name: Name of the case.
         block_size: Size of the matrices.
-        head_dim: Width of a head, which has as many matrices as fit.
-        heads: Attention heads.
+        head_dim: Width of a head, which is filled with as many blocks as fit.
+        heads: Number of attention heads.
         grid: Tokens on each axis.
-        samples: Members of a batch with random positions of their own, instead of one grid; 0 for the grid.
+        samples: Number of examples with their own random positions, instead of one grid; 0 for the grid.
         init_scale: Scale of the generators.
-        dtype: Type of the matrices.
-        rounds: How often it is timed.
+        dtype: Data type of the matrices.
+        rounds: Number of timed rounds.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Case:
         return grid_positions(self.grid).to(self.dtype)
 
     def generators(self) -> Tensor:
-        """Return generators as a layer begins with, `[1, ndim, heads, blocks, b, b]`."""
+        """Return newly initialized generators, `[1, ndim, heads, blocks, b, b]`."""
         layer = LieRE(
             len(self.grid),
             self.head_dim,
@@ -69,9 +69,9 @@ class Case:
 
 
 CASES = [
-    # A layer of ViT-B at 224 px: what is quoted.
+    # A layer of ViT-B at 224 px: the numbers that are quoted.
     *(Case(f"ViT-B layer, b = {b}", b, rounds=7) for b in (64, 32, 16, 8)),
-    # Others, so that nothing is made for those four alone.
+    # Other cases, to avoid tuning for those four alone.
     *(Case(f"b = {b}", b) for b in (48, 12, 5)),
     Case("b = 80, one block", 80, head_dim=80),
     Case("fp64, b = 32, 6x6", 32, grid=(6, 6), dtype=torch.float64),
@@ -89,11 +89,11 @@ QUICK_CASES = [
 
 BASELINE, PRODUCT = "matrix_exp", "product"
 ENTRANTS = ("exp_skew", "layer")
-"""The exponential of given matrices, and a layer's rotations from its positions and generators."""
+"""The exponential of given matrices, and the rotations of a layer from its positions and generators."""
 
 
 def measure(settings: Settings) -> Answer:
-    """Time the rotations of every case, forward alone and with the backward pass."""
+    """Time the rotations of every case, for the forward pass alone and with the backward pass."""
     cases = QUICK_CASES if settings.quick else CASES
     rows = [_measure_case(case, settings) for case in cases]
     return Answer(max(row["rounds"] for row in rows), rows)
@@ -107,7 +107,7 @@ def _measure_case(case: Case, settings: Settings) -> dict[str, Any]:
     norms = (torch.linalg.matrix_norm(X) / math.sqrt(2)).tolist()
     products = statistics.fmean(exp_products(norm, case.block_size, case.dtype) for norm in norms)
     rounds = settings.choose_rounds(full=case.rounds, quick=case.rounds)
-    # Gradients come in the layout of what they are the gradients of, so that no copy is timed.
+    # Each gradient has the memory layout of its output, so that no copy is timed.
     gradient = torch.randn_like(X)
     calls: dict[str, tuple[Callable[[Tensor], Tensor], Tensor, Tensor]] = {
         BASELINE: (torch.matrix_exp, X, gradient),
@@ -136,7 +136,7 @@ def _measure_case(case: Case, settings: Settings) -> dict[str, Any]:
         "matrices": len(X),
         "products": products,
         "forward": _summary(forward, products),
-        # Backward: what lies between the products is made again, all but the last one, and each has two gradients.
+        # The backward pass repeats all products except the last one, and computes two gradients for each.
         "forward_backward": _summary(both, 4 * products - 1),
     }
 
@@ -153,7 +153,7 @@ def _forward_backward(function: Callable[[Tensor], Tensor], x: Tensor, gradient:
 
 
 def _summary(result: Race, products: float) -> dict[str, Any]:
-    """Return times, and how the entrants compare with the baseline and with the bare products."""
+    """Return times, speedups over the baseline, and shares of the limit set by the bare products."""
     limits = [products * seconds for seconds in result.seconds[PRODUCT]]
 
     def share(name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How does the cost of LieRE grow? A train step beside that with absolute positions, one quantity varied at a time."""
+"""How does the cost of LieRE grow? Train steps with LieRE and absolute positions, varying one quantity at a time."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Setup:
 
     Attributes:
         grid: Tokens on each axis.
-        block_size: Size of the blocks of LieRE.
-        batch_size: Inputs of the step.
+        block_size: Block size of LieRE.
+        batch_size: Inputs per step.
     """
 
     grid: tuple[int, ...] = (14, 14)
@@ -38,7 +38,7 @@ class Setup:
 
     @property
     def tokens(self) -> int:
-        """Tokens of the grid."""
+        """Number of tokens in the grid."""
         return math.prod(self.grid)
 
 
@@ -59,7 +59,7 @@ QUICK_VARIATIONS: dict[str, list[Setup]] = {
 
 
 def measure(settings: Settings) -> Answer:
-    """Time a train step with and without LieRE in every setup. A setup that occurs twice is timed once."""
+    """Time a train step with and without LieRE in every setup. A setup that occurs repeatedly is timed once."""
     rounds = settings.choose_rounds(full=7, quick=3)
     known: dict[Setup, dict[str, Any]] = {}
     rows = []

@@ -1,9 +1,9 @@
-"""What does a position encoding cost a model? A train step and inference of ViT-S with every encoding.
+"""How much time does each position encoding add to a train step and to inference of ViT-S?
 
-With random placement, a step of training also depends on the offset that was drawn: rotations far from the origin take
-more squarings, and a moved grid has fewer positions that are multiples of one another. So all models with placement go
-through the same fixed sequence of draws, one per step, which covers the range evenly; the median over the rounds is
-that of a typical draw. Each is compared with the same encoding without placement, in the same rounds.
+With random placement, the time of a train step also depends on the random offset: rotations far from the origin need
+more squarings, and a moved grid has fewer positions that are multiples of each other. So all models with placement use
+the same fixed sequence of draws, one per step, which covers the range evenly; the median over the rounds is that of a
+typical draw. Each is compared with the same encoding without placement, in the same rounds.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ ENCODINGS = ("absolute", "none", "sincos", "visionllama", "rope_mixed", "liere8"
 PLACED = ("rope_mixed", "liere8", "liere64")
 """Encodings that are also timed with random placement."""
 SHIFT = 1.75
-# Seeds whose draws fall into each seventh of the range once, on both axes: seven rounds cover the range.
+# With these seeds, one draw falls into each seventh of the range on both axes: seven rounds cover the range.
 PLACEMENT_SEEDS = (21, 60, 55, 19, 148, 6, 90)
 NUM_CLASSES = 100
 
 
 @dataclass(frozen=True)
 class Situation:
-    """What the models work on.
+    """Input and depth of the models.
 
     Attributes:
-        image_size: Side of the square images.
-        patch_size: Side of a patch.
-        batch_size: Images of a step.
-        depth: Layers of the models.
+        image_size: Side of the square images, in pixels.
+        patch_size: Side of a patch, in pixels.
+        batch_size: Images per step.
+        depth: Number of layers of the models.
     """
 
     image_size: int
@@ -52,7 +52,7 @@ class Situation:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Name of the situation in tables."""
         depth = "" if self.depth == 12 else f", {self.depth} layers"
         return f"{self.image_size} px, patch {self.patch_size}, batch {self.batch_size}{depth}"
 
@@ -62,7 +62,7 @@ QUICK_SITUATIONS = [Situation(32, 4, 4, depth=2), Situation(224, 16, 1, depth=2)
 
 
 def measure(settings: Settings) -> Answer:
-    """Time a train step and inference in every situation, with timm's models beside ours where it is installed."""
+    """Time a train step and inference in every situation, also for timm's models if timm is installed."""
     has_timm = importlib.util.find_spec("timm") is not None
     notes = [] if has_timm else ["timm is not installed, so its models are left out: pip install 'liere[timm]'"]
     rounds = settings.choose_rounds(full=7, quick=3)
@@ -97,25 +97,21 @@ def _measure_situation(situation: Situation, has_timm: bool, rounds: int, settin
             "model": name,
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
             "rounds": rounds,
-            "train": _summary(train, name),
-            "inference": _summary(infer, name),
+            "train": train.summary(name),
+            "inference": infer.summary(name),
             "placement": _placement(train, name, twins.get(name)),
         }
         for name, model in models.items()
     ]
 
 
-def _summary(result: Race, name: str) -> dict[str, Any]:
-    return {"seconds": result.times(name).as_dict(), "ratio": result.ratio(name).as_dict()}
-
-
 def _placement(result: Race, name: str, twin: str | None) -> dict[str, Any] | None:
-    """Return what placement costs, compared with the same encoding without it; None for models that have none."""
+    """Return the cost of placement relative to the same encoding without it; None for models without placement."""
     return None if twin is None else {"shift": SHIFT, "of": twin, "ratio": result.ratio(name, to=twin).as_dict()}
 
 
 def _with_draws(step: Callable[[], Any]) -> Callable[[], Any]:
-    """Return a step that draws the same offsets at every run, in the same order."""
+    """Return a step that draws the same sequence of offsets in every run."""
     seeds = itertools.cycle(PLACEMENT_SEEDS)
 
     def placed() -> None:
@@ -139,7 +135,7 @@ def _own_model(encoding: str, situation: Situation, **options: Any) -> nn.Module
 
 
 def _timm_models(situation: Situation) -> dict[str, nn.Module]:
-    """Return timm's models of the same size: with absolute positions, and with RoPE-Mixed."""
+    """Return timm's models of the same size, with absolute positions and with RoPE-Mixed."""
     timm = import_with_torchvision("timm")
     same = {
         "img_size": situation.image_size,

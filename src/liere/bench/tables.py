@@ -1,4 +1,4 @@
-"""Records as tables for the terminal."""
+"""Text tables of benchmark records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BASELINE = "absolute"
 
 
 class Table(NamedTuple):
-    """Cells, and what to read above and below them."""
+    """A table with its title and legend."""
 
     title: str
     header: list[str]
@@ -37,7 +37,7 @@ def seconds(value: float) -> str:
 
 
 def with_quartiles(found: dict[str, Any], *, digits: int = 2, scale: float = 1.0) -> str:
-    """Return a median with its quartiles, as a record holds them.
+    """Return a median with its quartiles as text.
 
     Example:
         >>> with_quartiles({"median": 1.07, "quartiles": [0.947, 1.116]})
@@ -48,19 +48,19 @@ def with_quartiles(found: dict[str, Any], *, digits: int = 2, scale: float = 1.0
 
 
 def _rule(record: dict[str, Any]) -> list[str]:
-    """Say how to read a table of times; the rule is the same for all of them."""
+    """Return the part of the legend that all tables of times share."""
     rounds = sorted({row.get("rounds", record["rounds"]) for row in record["rows"]})
     spread = f"median [quartiles] over {' or '.join(map(str, rounds))} rounds"
     return [
-        f"Ratios are taken within a round, in which all contestants take turns: {spread}.",
-        "Times are given for the baseline only: a median of times mixes slow and fast rounds and can contradict the",
-        "ratios. The JSON file has all of them.",
+        f"Ratios are taken within a round, in which all candidates take turns: {spread}.",
+        "Absolute times are given for the baseline only: median times mix slow and fast rounds and can contradict the",
+        "ratios. The JSON file has all times.",
     ]
 
 
 def _rotations(record: dict[str, Any]) -> list[Table]:
-    header = ["case", "matrix_exp", "exp_skew, times as fast", "% of limit", "layer, times as fast", "% of limit"]
-    passes = {"forward": "forward pass", "forward_backward": "forward and backward pass"}
+    header = ["case", "matrix_exp", "exp_skew speedup", "% of limit", "layer speedup", "% of limit"]
+    passes = {"forward": "Forward pass", "forward_backward": "Forward and backward pass"}
     tables = []
     for part, name in passes.items():
         rows = [
@@ -78,11 +78,11 @@ def _rotations(record: dict[str, Any]) -> list[Table]:
             ]
             for row in record["rows"]
         ]
-        tables.append(Table(f"What does the exponential cost? The {name}", header, rows, []))
+        tables.append(Table(f"How fast is the exponential? {name}", header, rows, []))
     legend = [
-        "Times as fast: as torch.matrix_exp. Limit: the bare matrix products of exp_skew.",
-        "exp_skew: of the same matrices. layer: from positions and generators; where positions are multiples of",
-        "each other it needs fewer products, and may exceed the limit.",
+        "Speedup: over torch.matrix_exp. Limit: the time of the bare matrix products of exp_skew.",
+        "exp_skew: for the same matrices. layer: from positions and generators; if positions are multiples of",
+        "each other, it needs fewer products and may exceed the limit.",
     ]
     return [tables[0], tables[1]._replace(legend=legend + _rule(record))]
 
@@ -93,10 +93,10 @@ def _step(record: dict[str, Any]) -> list[Table]:
             return f"1 = {seconds(row[part]['seconds']['median'])}"
         return with_quartiles(row[part]["ratio"])
 
-    header = ["model", "train step, to absolute", "inference, to absolute"]
+    header = ["model", "train step / absolute", "inference / absolute"]
     tables = [
         Table(
-            f"What does a position encoding cost ViT-S? {situation}",
+            f"How much time does a position encoding add to ViT-S? {situation}",
             header,
             [[row["model"], cell(row, "train"), cell(row, "inference")] for row in rows],
             [],
@@ -106,16 +106,29 @@ def _step(record: dict[str, Any]) -> list[Table]:
     legend = [
         "Train step: forward, loss, backward. Inference: rotations are cached from the previous call.",
         *_rule(record),
-        "none does less than absolute, so what it takes above 1 is noise: differences of that size mean nothing.",
+        "none does less work than absolute, so its excess over 1 is noise: differences of that size mean nothing.",
     ]
     return [*tables[:-1], tables[-1]._replace(legend=legend + record["notes"]), *_placement(record)]
+
+
+def _timm(record: dict[str, Any]) -> list[Table]:
+    first, *others = record["rows"]
+    parts = ("train", "inference")
+    rows = [
+        [first["model"], *(f"1 = {seconds(first[part]['seconds']['median'])}" for part in parts)],
+        *([row["model"], *(with_quartiles(row[part]["ratio"]) for part in parts)] for row in others),
+    ]
+    header = ["model", "train step, to the original", "inference, to the original"]
+    legend = ["Train step: forward, loss, backward. Inference: rotations are cached from the previous call."]
+    title = f"What does converting {first['name']} cost? {first['situation']}"
+    return [Table(title, header, rows, legend + _rule(record) + record["notes"])]
 
 
 def _placement(record: dict[str, Any]) -> list[Table]:
     rows = [row for row in record["rows"] if row.get("placement")]
     if not rows:
         return []
-    header = ["situation", "model", "train step, to absolute", "to the same without placement"]
+    header = ["situation", "model", "train step / absolute", "/ same model without placement"]
     cells = [
         [
             row["situation"],
@@ -125,8 +138,8 @@ def _placement(record: dict[str, Any]) -> list[Table]:
         ]
         for row in rows
     ]
-    legend = [f"position_shift={rows[0]['placement']['shift']}, one draw per step. Inference is not placed."]
-    return [Table("What does random placement cost a train step?", header, cells, legend)]
+    legend = [f"position_shift={rows[0]['placement']['shift']}, one draw per step. Inference does not use placement."]
+    return [Table("How much time does random placement add to a train step?", header, cells, legend)]
 
 
 def _memory(record: dict[str, Any]) -> list[Table]:
@@ -139,13 +152,13 @@ def _memory(record: dict[str, Any]) -> list[Table]:
     tables = [
         Table(
             f"How much memory does a train step need? {situation}",
-            ["model", "before", "peak", "to absolute"],
+            ["model", "before", "peak", "peak / absolute"],
             [[row["model"], gigabytes(row["before_bytes"]), gigabytes(row["peak_bytes"]), ratio(row)] for row in rows],
             [],
         )
         for situation, rows in group_rows(record["rows"], "situation").items()
     ]
-    legend = ["Each in a fresh process. To absolute: the ratio of the peaks."]
+    legend = ["Each model in a fresh process. Before: memory before the first step."]
     return [*tables[:-1], tables[-1]._replace(legend=legend)]
 
 
@@ -159,8 +172,8 @@ def _scaling(record: dict[str, Any]) -> list[Table]:
         ]
         for row in record["rows"]
     ]
-    header = ["varied", "value", "absolute", "LieRE, to absolute"]
-    legend = ["A train step of a transformer of 2 layers of ViT-S.", *_rule(record)]
+    header = ["varied", "value", "absolute", "LieRE / absolute"]
+    legend = ["A train step of a transformer with 2 layers of ViT-S.", *_rule(record)]
     return [Table("How does the cost of LieRE grow?", header, rows, legend)]
 
 
@@ -170,19 +183,47 @@ def _loading(record: dict[str, Any]) -> list[Table]:
         [first["case"], f"1 = {seconds(first['seconds']['median'])}"],
         *([row["case"], with_quartiles(row["ratio"], digits=3)] for row in others),
     ]
-    header = ["case", "a batch, to the train step"]
+    header = ["case", "batch / train step"]
     legend = [
         *record["notes"],
-        "To the train step: what loading adds to a step without workers. Below 1, one worker hides it.",
+        "Ratio: time that loading adds to a step without workers. If it is below 1, one worker hides it.",
         *_rule(record),
     ]
     return [Table("Does training wait for data?", header, rows, legend)]
 
 
+def _points(record: dict[str, Any]) -> list[Table]:
+    timed = [row for row in record["rows"] if "ratio" in row]
+    weighed = [row for row in record["rows"] if "memory" in row]
+    steps = [
+        [
+            row["model"],
+            f"1 = {seconds(row['seconds']['median'])}" if row is timed[0] else with_quartiles(row["ratio"]),
+            "" if row is timed[0] else with_quartiles(row["to_rope_mixed"]),
+        ]
+        for row in timed
+    ]
+    memory = [
+        [row["model"], f"{row['used_bytes'] / 2**30:.2f} GB", f"{row['memory']['median']:.2f}"] for row in weighed
+    ]
+    header = ["model", "train step, to none", "to rope_mixed"]
+    legend = [*record["notes"], *_rule({**record, "rows": timed})]
+    explained = [
+        "One forward and backward pass of rope(q, k, positions), each in a fresh process. Tensors: queries, keys and",
+        "their gradients.",
+    ]
+    return [
+        Table(f"What do positions of each sample cost? {timed[0]['situation']}", header, steps, legend),
+        Table(f"And memory? {weighed[0]['situation']}", ["model", "memory", "to the tensors"], memory, explained),
+    ]
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], list[Table]]] = {
     "rotations": _rotations,
     "step": _step,
+    "timm": _timm,
     "memory": _memory,
     "scaling": _scaling,
     "loading": _loading,
+    "points": _points,
 }

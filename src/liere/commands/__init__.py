@@ -1,1 +1,1 @@
-"""The commands of `liere`, one a file: `HELP`, `add_arguments` and `run`."""
+"""The commands of `liere`, one per file, each with `HELP`, `add_arguments` and `run`."""

@@ -1,4 +1,4 @@
-"""Arguments that several commands have: what model they are about."""
+"""Arguments shared by several commands."""
 
 from __future__ import annotations
 
@@ -21,20 +21,28 @@ __all__ = [
 ]
 
 
+DIMENSIONS = {
+    "dim": "width of a token",
+    "depth": "number of layers",
+    "heads": "number of attention heads per layer",
+    "mlp_dim": "hidden width of the MLPs",
+}
+
+
 def positive_number(text: str) -> int:
-    """Read a whole number of at least 1.
+    """Parse a positive integer.
 
     Example:
         >>> positive_number("7")
         7
     """
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1: write it like 7")
+        raise argparse.ArgumentTypeError(f"must be a positive integer, for example 7, got {text!r}")
     return int(text)
 
 
 def size_on_axes(text: str) -> int | tuple[int, ...]:
-    """Read `224` (an int), `8x224x224` (a tuple) or `1024x` (a tuple of one).
+    """Parse `224` (an int), `8x224x224` (a tuple) or `1024x` (a tuple with one entry).
 
     Example:
         >>> size_on_axes("32"), size_on_axes("8x224x224"), size_on_axes("1024x")
@@ -44,13 +52,13 @@ def size_on_axes(text: str) -> int | tuple[int, ...]:
         sizes = tuple(int(part) for part in text.removesuffix("x").split("x"))
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a size: write 224 for a square image, 8x224x224 for three axes, 1024x for one"
+            f"invalid size {text!r}: write 224 for a square image, 8x224x224 for three axes, or 1024x for one"
         ) from None
     return sizes[0] if "x" not in text else sizes
 
 
 def option(text: str) -> tuple[str, Any]:
-    """Read `name=value`; the value is a number, true, false or a word.
+    """Parse `name=value`, where the value is a number, true, false or a string.
 
     Example:
         >>> option("share_heads=true"), option("init_std=1"), option("pool=mean")
@@ -58,7 +66,7 @@ def option(text: str) -> tuple[str, Any]:
     """
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an option: write it as name=value, like share_heads=true")
+        raise argparse.ArgumentTypeError(f"invalid option {text!r}: write name=value, for example share_heads=true")
     try:
         return name, json.loads(value.lower())
     except json.JSONDecodeError:
@@ -67,16 +75,22 @@ def option(text: str) -> tuple[str, Any]:
 
 def add_model_arguments(parser: argparse.ArgumentParser, options: str) -> None:
     """Add the arguments that describe a model's input, output, dimensions and options."""
-    group = parser.add_argument_group("input", "CIFAR-100, as in the paper, by default")
+    group = parser.add_argument_group("input", "the defaults are those of CIFAR-100 in the paper")
     group.add_argument(
-        "--image-size", type=size_on_axes, default=32, metavar="N", help="224, or 8x224x224, or 1024x (default: 32)"
+        "--image-size",
+        type=size_on_axes,
+        default=32,
+        metavar="N",
+        help="image size: 224 (square image), 8x224x224 (three axes) or 1024x (one axis) (default: 32)",
     )
-    group.add_argument("--patch-size", type=size_on_axes, default=4, metavar="N", help="the same (default: 4)")
-    group.add_argument("--in-channels", type=int, default=3, metavar="N", help="channels (default: 3)")
-    group.add_argument("--num-classes", type=int, default=100, metavar="N", help="logits (default: 100)")
-    group = parser.add_argument_group("model", "dimensions override those of the size")
+    group.add_argument(
+        "--patch-size", type=size_on_axes, default=4, metavar="N", help="patch size, in the same format (default: 4)"
+    )
+    group.add_argument("--in-channels", type=int, default=3, metavar="N", help="number of channels (default: 3)")
+    group.add_argument("--num-classes", type=int, default=100, metavar="N", help="number of classes (default: 100)")
+    group = parser.add_argument_group("model", "override single dimensions of the model size, or set options")
     for field in ViTSize._fields:
-        group.add_argument(f"--{field.replace('_', '-')}", type=int, metavar="N")
+        group.add_argument(f"--{field.replace('_', '-')}", type=int, metavar="N", help=DIMENSIONS[field])
     group.add_argument(
         "--option",
         type=option,
@@ -90,7 +104,7 @@ def add_model_arguments(parser: argparse.ArgumentParser, options: str) -> None:
 
 
 def model_input(args: argparse.Namespace) -> dict[str, Any]:
-    """Return image, patch, channels and classes as `create_model` takes them."""
+    """Return image size, patch size, channels and classes as arguments of `create_model`."""
     image, patch = image_and_patch(args.image_size, args.patch_size)
     return {
         "image_size": image,
@@ -106,14 +120,14 @@ def dimensions(args: argparse.Namespace) -> dict[str, int]:
 
 
 def seed_number(text: str) -> int:
-    """Read a seed."""
+    """Parse a seed."""
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a seed: write a number like 0")
+        raise argparse.ArgumentTypeError(f"must be a non-negative integer, for example 0, got {text!r}")
     return int(text)
 
 
 def this_command(without: str | None = None) -> str:
-    """Return what was typed, for a report; an option that says where it goes may be left out."""
+    """Return the command line as typed, for a report, without the option `without` and its value."""
     kept, texts = [], sys.argv[1:]
     while texts:
         text, *texts = texts

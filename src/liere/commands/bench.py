@@ -1,4 +1,4 @@
-"""`liere bench`: how fast it is, and how much memory it needs."""
+"""`liere bench`: measure time and memory."""
 
 from __future__ import annotations
 
@@ -17,48 +17,58 @@ from liere.terminal.text_table import text_table
 
 __all__ = ["HELP", "add_arguments", "run"]
 
-HELP = "measure time and memory: of the exponential, of a train step, and how both grow"
+HELP = "measure time and memory of the exponential and of train steps, and how they scale"
 QUESTIONS = {
-    "rotations": "what does the exponential cost, beside torch.matrix_exp and bare matrix products?",
-    "step": "what does each position encoding cost a train step and inference of ViT-S?",
+    "rotations": "how fast is the exponential, compared with torch.matrix_exp and bare matrix products?",
+    "step": "how much time does each position encoding add to a train step and to inference of ViT-S?",
     "memory": "how much memory does a train step need?",
     "scaling": "how does the cost grow with tokens, block size, axes and batch size?",
-    "loading": "is it the data that training waits for?",
+    "loading": "does training wait for data?",
+    "points": "how much time and memory do per-sample positions cost? A train step over point clouds",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    lines = [f"  {name:11}{text}" for name, text in {**QUESTIONS, "all": "all of these, one after the other"}.items()]
+    lines = [f"  {name:11}{text}" for name, text in {**QUESTIONS, "all": "all of the above"}.items()]
     parser.epilog = "\n".join(["questions:", *lines])
     parser.add_argument("question", metavar="QUESTION", help="one of the questions below, or all")
     parser.add_argument(
-        "--quick", action="store_true", help="small sizes and few rounds: a minute for all, not to be quoted"
+        "--quick",
+        action="store_true",
+        help="small sizes and few rounds: about a minute for all questions, but too noisy to be quoted",
     )
     parser.add_argument(
         "--output",
         type=Path,
         default=Path("bench-results"),
         metavar="DIR",
-        help="folder for bench_<question>.json and .png, replaced if they exist (default: ./bench-results)",
+        help="folder for bench_<question>.json and .png; existing files are replaced (default: ./bench-results)",
     )
     parser.add_argument(
         "--rounds",
         type=positive_number,
         metavar="N",
-        help="how often each contestant is measured (default: by question)",
+        help="number of measurements of each candidate (default: depends on the question)",
     )
     parser.add_argument(
-        "--threads", type=positive_number, metavar="N", help="threads of torch (default: torch's choice)"
+        "--threads", type=positive_number, metavar="N", help="number of torch threads (default: chosen by torch)"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables, by question")
+    parser.add_argument(
+        "--timm",
+        metavar="NAME",
+        help="for the question step: compare this timm model with its conversion to LieRE_8 instead",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, by question, instead of tables")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Measure, and write and print what was found as soon as it is known."""
+    """Measure; write and print the answer to each question as soon as it is known."""
     if args.question not in (*QUESTIONS, "all"):
         raise InputError(f"unknown question {args.question!r}: {suggest(args.question, [*QUESTIONS, 'all'])}")
+    if args.timm is not None and args.question != "step":
+        raise InputError(f"--timm {args.timm} belongs to the question step, got {args.question!r}: liere bench step")
     from liere.bench.record import system_load
     from liere.files.writing import prepare_folder
     from liere.report.drawing import require_matplotlib
@@ -68,19 +78,31 @@ def run(args: argparse.Namespace) -> None:
     load, records = system_load(), {}
     with _threads(args.threads):
         for question in QUESTIONS if args.question == "all" else [args.question]:
-            records[question] = _answer(question, args, load)
+            record = _answer(question, args, load)
+            records[record["question"]] = record
     if args.json:
         say(json.dumps(records, indent=1))
 
 
 def _answer(question: str, args: argparse.Namespace, load: float | None) -> dict[str, Any]:
-    from liere.bench import loading, memory, rotations, scaling, step
+    from liere.bench import loading, memory, points, rotations, scaling, step, timm_step
     from liere.bench.figures import draw_record
     from liere.bench.record import Settings, make_record, write_record
 
-    modules = {"rotations": rotations, "step": step, "memory": memory, "scaling": scaling, "loading": loading}
+    modules = {
+        "rotations": rotations,
+        "step": step,
+        "memory": memory,
+        "scaling": scaling,
+        "loading": loading,
+        "points": points,
+    }
     settings = Settings(quick=args.quick, rounds=args.rounds, watch=_watcher())
-    record = make_record(question, modules[question].measure(settings), quick=args.quick, load=load)
+    if args.timm is None:
+        record = make_record(question, modules[question].measure(settings), quick=args.quick, load=load)
+    else:
+        answer = timm_step.measure(args.timm, settings)
+        record = make_record("timm", answer, quick=args.quick, load=load, arguments=f"step --timm {args.timm}")
     path = write_record(record, args.output)
     draw_record(record, path.with_suffix(".png"))
     if not args.json:
@@ -105,7 +127,7 @@ def _watcher() -> Callable[[str, int, int], None]:
 def _print(record: dict[str, Any]) -> None:
     from liere.bench.tables import make_tables
 
-    quick = " (quick: not to be quoted)" if record["quick"] else ""
+    quick = " (quick run: do not quote)" if record["quick"] else ""
     for content in make_tables(record):
         say(content.title + quick)
         for line in text_table(content.header, content.rows):
@@ -117,7 +139,7 @@ def _print(record: dict[str, Any]) -> None:
 
 @contextmanager
 def _threads(number: int | None) -> Iterator[None]:
-    """Have torch use this many threads for a while."""
+    """Set the number of torch threads temporarily; None leaves it unchanged."""
     import torch
 
     before = torch.get_num_threads()

@@ -1,4 +1,4 @@
-"""`liere compare`: several encodings, several seeds, one recipe."""
+"""`liere compare`: compare several encodings with several seeds and one recipe."""
 
 from __future__ import annotations
 
@@ -12,42 +12,48 @@ from liere.comparison.default_encodings import PAPER_ENCODINGS
 
 __all__ = ["HELP", "add_arguments", "run"]
 
-HELP = "train several encodings with several seeds and one recipe, test them, and report"
+HELP = "train several encodings with the same recipe and several seeds, evaluate them, and write a report"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.usage = (
-        "liere compare --config FILE [--encodings NAME ...] [--seeds N ...] [--sizes N ...] [--examples N] "
-        "[--jobs N] [--out DIR] [--SECTION.FIELD X ...]"
+        "liere compare --config FILE [--encodings NAME ...] [--seeds N ...] [--sizes N ...]\n"
+        "                     [--examples N] [--jobs N] [--out DIR] [--SECTION.FIELD VALUE ...]"
     )
-    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the recipe, a configuration")
+    parser.add_argument(
+        "--config", type=Path, required=True, metavar="FILE", help="configuration file with the recipe of all runs"
+    )
     parser.add_argument(
         "--encodings",
         nargs="+",
         default=list(PAPER_ENCODINGS),
         metavar="NAME",
-        help="encodings, with options like absolute:init_std=1, or package.module:Class "
+        help="encodings, optionally with options as in absolute:init_std=1, or your own as package.module:Class "
         f"(default: {' '.join(PAPER_ENCODINGS)})",
     )
-    parser.add_argument("--seeds", nargs="+", type=seed_number, default=[0, 1, 2], metavar="N", help="(default: 0 1 2)")
+    parser.add_argument(
+        "--seeds", nargs="+", type=seed_number, default=[0, 1, 2], metavar="N", help="seeds (default: 0 1 2)"
+    )
     parser.add_argument(
         "--sizes", nargs="+", type=positive_number, metavar="N", help="image sizes to test at (default: as trained)"
     )
-    parser.add_argument("--examples", type=positive_number, metavar="N", help="test examples (default: all)")
-    parser.add_argument("--jobs", type=positive_number, metavar="N", help="processes (default: one per GPU or core)")
+    parser.add_argument("--examples", type=positive_number, metavar="N", help="number of test examples (default: all)")
+    parser.add_argument(
+        "--jobs", type=positive_number, metavar="N", help="number of parallel runs (default: one per GPU or core)"
+    )
     parser.add_argument(
         "--out",
         type=Path,
         default=Path("liere-compare"),
         metavar="DIR",
-        help="folder of runs and report; what is finished there is not run again (default: ./liere-compare)",
+        help="folder for runs and report; finished runs there are not repeated (default: ./liere-compare)",
     )
     add_fields(parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Compare."""
+    """Compare encodings and print the result."""
     fields = given_fields(args)
     from liere import toolkit
 

@@ -1,4 +1,4 @@
-"""`liere data`: look at data sets."""
+"""`liere data`: preview data sets."""
 
 from __future__ import annotations
 
@@ -12,23 +12,28 @@ from liere.terminal.messages import say
 
 __all__ = ["HELP", "add_arguments", "run"]
 
-HELP = "look at a data set: a sheet of examples with their labels"
+HELP = "preview a data set as a sheet of labeled examples"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    preview = actions.add_parser("preview", help="write a contact sheet with labels")
-    preview.set_defaults(parser=preview)  # whose options an unknown one may be a misspelling of
-    preview.add_argument("name", metavar="NAME", help="data set, like spatial or cifar10; see docs/data.md")
+    sheet = "write an image with examples of a data set and their labels"
+    preview = actions.add_parser("preview", help=sheet, description=f"{sheet.capitalize()}.")
+    preview.set_defaults(parser=preview)  # for suggestions when an option is misspelled
+    preview.add_argument(
+        "name", metavar="NAME", help="data set, such as spatial or cifar10; see docs/how-to/data-sets.md"
+    )
     preview.add_argument("--split", default="train", help="train, val or test (default: train)")
-    preview.add_argument("--count", type=positive_number, default=24, metavar="N", help="examples (default: 24)")
-    preview.add_argument("--out", type=Path, metavar="FILE", help="picture (default: ./<name>-<split>-<size>.png)")
+    preview.add_argument(
+        "--count", type=positive_number, default=24, metavar="N", help="number of examples (default: 24)"
+    )
+    preview.add_argument("--out", type=Path, metavar="FILE", help="image file (default: ./<name>-<split>-<size>.png)")
     add_fields(preview, only="data")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Draw the sheet."""
+    """Draw the sheet and print its path."""
     if "fields_missing" in args:
         raise ImportError(args.fields_missing)
     from liere.data.registry import SECTIONS, find_section

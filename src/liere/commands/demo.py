@@ -1,4 +1,4 @@
-"""`liere demo`: absolute positions fail at the spatial task, learned rotations solve it, also on larger images."""
+"""`liere demo`: show that LieRE solves the spatial task at which absolute positions fail, also on larger images."""
 
 from __future__ import annotations
 
@@ -20,15 +20,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path("liere-demo"),
         metavar="DIR",
-        help="folder of runs and report; what is finished there is not run again (default: ./liere-demo)",
+        help="folder for runs and report; finished runs there are not repeated (default: ./liere-demo)",
     )
-    parser.add_argument("--quick", action="store_true", help="two encodings on a small grid: under two minutes")
+    parser.add_argument(
+        "--quick", action="store_true", help="train only two encodings on a small grid, in under two minutes"
+    )
     parser.add_argument("--seed", type=seed_number, default=0, metavar="N", help="seed of all runs (default: 0)")
-    parser.add_argument("--jobs", type=positive_number, metavar="N", help="processes (default: one per GPU or core)")
+    parser.add_argument(
+        "--jobs", type=positive_number, metavar="N", help="number of parallel runs (default: one per GPU or core)"
+    )
 
 
 def run(args: argparse.Namespace) -> None:
-    """Compare the encodings."""
+    """Compare the encodings and print the result."""
     from liere import toolkit
 
     show_result(

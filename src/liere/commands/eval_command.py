@@ -1,4 +1,4 @@
-"""`liere eval`: test a run, at any resolution."""
+"""`liere eval`: evaluate a run at any resolution."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from liere.terminal.messages import say, warn
 
 __all__ = ["HELP", "add_arguments", "run"]
 
-HELP = "test a finished run at any image sizes, with other positions or shuffled, with confidence intervals"
+HELP = "evaluate a finished run at any image size, position policy or shuffling, with confidence intervals"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.add_argument("run_folder", type=Path, metavar="RUN", help="folder of the run")
     parser.add_argument(
-        "--sizes", type=positive_number, nargs="+", metavar="N", help="image sizes (default: as trained)"
+        "--sizes", type=positive_number, nargs="+", metavar="N", help="image sizes in pixels (default: as trained)"
     )
     parser.add_argument(
         "--policies",
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=POLICIES,
         default=[""],
         metavar="NAME",
-        help=f"positions at these sizes: {', '.join(POLICIES)} (default: as trained)",
+        help=f"how positions behave at other sizes: {', '.join(POLICIES)} (default: as trained)",
     )
     parser.add_argument(
         "--shuffle",
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=SHUFFLES,
         default=[],
         metavar="WHAT",
-        help=f"test as well with these in random order: {', '.join(SHUFFLES)}",
+        help=f"also evaluate with these in random order: {', '.join(SHUFFLES)}",
     )
     parser.add_argument(
         "--attention-scale",
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=SCALES,
         default=[""],
         metavar="NAME",
-        help=f"scale of the attention scores: {', '.join(SCALES)}; log makes them grow with the logarithm of the "
+        help=f"scale of the attention scores: {', '.join(SCALES)}; log scales them with the logarithm of the "
         "number of tokens (default: as trained)",
     )
     parser.add_argument(
@@ -51,22 +51,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[""],
         metavar="N",
-        help="move the grid by so many token steps on every axis, or on each, like 0,8; shows how much the "
-        "model depends on where the grid lies (default: not moved)",
+        help="move the grid by N token steps on every axis, or per axis, as in 0,8, to measure how much the "
+        "model depends on absolute positions (default: not moved)",
     )
-    parser.add_argument("--examples", type=positive_number, metavar="N", help="test examples (default: all)")
-    parser.add_argument("--batch-size", type=positive_number, metavar="N", help="(default: 100 images or clips)")
-    parser.add_argument("--best", action="store_true", help="weights of the best validation, not the final ones")
+    parser.add_argument("--examples", type=positive_number, metavar="N", help="number of test examples (default: all)")
     parser.add_argument(
-        "--devices", type=positive_number, default=1, metavar="N", help="devices; with cpu: processes (default: 1)"
+        "--batch-size", type=positive_number, metavar="N", help="images or clips per batch (default: 100)"
     )
-    parser.add_argument("--accelerator", choices=("auto", "cpu", "gpu"), help="(default: as trained)")
-    parser.add_argument("--data.root", dest="data_root", metavar="X", help="where the data are (default: as trained)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of sentences")
+    parser.add_argument(
+        "--best", action="store_true", help="use the weights with the best validation score, not the final ones"
+    )
+    parser.add_argument(
+        "--devices", type=positive_number, default=1, metavar="N", help="number of GPUs or CPU processes (default: 1)"
+    )
+    parser.add_argument("--accelerator", choices=("auto", "cpu", "gpu"), help="hardware to use (default: as trained)")
+    parser.add_argument("--data.root", dest="data_root", metavar="DIR", help="folder of the data (default: as trained)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Evaluate, print and write."""
+    """Evaluate a run and print its scores."""
     from liere import toolkit
 
     scores = toolkit.evaluate(

@@ -12,11 +12,11 @@ PREFIX = "field:"
 
 
 def add_fields(parser: argparse.ArgumentParser, only: str | None = None) -> None:
-    """Add an argument for every field; none where the packages for training are not installed, which `run` tells.
+    """Add an argument for every field; none if the packages for training are missing, which `run` reports.
 
     Args:
-        parser: What to add them to.
-        only: The section whose fields to add, each by a short name, too: `--size` for `--data.size`. None for all.
+        parser: The parser to extend.
+        only: Section whose fields are added, each also by a short name: `--size` for `--data.size`. None for all.
     """
     parser.allow_abbrev = False
     try:
@@ -31,19 +31,19 @@ def add_fields(parser: argparse.ArgumentParser, only: str | None = None) -> None
             continue
         if section not in groups:
             groups[section] = parser.add_argument_group(
-                f"fields of {section}" if section else "fields", "override the configuration"
+                f"{section} fields" if section else "fields", "override fields of the configuration"
             )
-        default = "null" if field.default is None else field.default
+        default = "null" if field.default is None else "empty" if field.default == "" else field.default
         names = [name] if only is None else list(dict.fromkeys([short.replace("_", "-"), short, name]))
         groups[section].add_argument(
             *(f"--{one}" for one in names),
             dest=PREFIX + name,
             default=argparse.SUPPRESS,
-            metavar="X",
+            metavar="VALUE",
             help=f"{field.description} (default: {default})".replace("%", "%%"),
         )
 
 
 def given_fields(args: argparse.Namespace) -> dict[str, str]:
-    """Return the fields that were given, as words of the command line."""
+    """Return the fields that were given, with their values as strings."""
     return {key.removeprefix(PREFIX): word for key, word in vars(args).items() if key.startswith(PREFIX)}

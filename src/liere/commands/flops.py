@@ -1,4 +1,4 @@
-"""`liere flops`: the paper's FLOPs table beside the true cost."""
+"""`liere flops`: the paper's FLOPs table, and the full cost."""
 
 from __future__ import annotations
 
@@ -14,24 +14,31 @@ from liere.terminal.text_table import text_table
 
 __all__ = ["HELP", "add_arguments", "run"]
 
-HELP = "count multiply-adds: the paper's table, and the true cost including the matrix exponential"
+HELP = "count multiply-adds: the paper's table, and the full cost including the matrix exponential"
 PAPER_SIZES = ["vit_tiny", "vit_base", "vit_large"]
 PAPER_ENCODINGS = ["absolute", "visionllama", "rope_mixed", "liere8", "liere64"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
-    parser.add_argument("--size", nargs="+", default=PAPER_SIZES, help=f"of {', '.join(SIZES)} (default: the paper's)")
-    parser.add_argument("--encoding", nargs="+", default=PAPER_ENCODINGS, help="names (default: the paper's)")
     parser.add_argument(
-        "--batch-size", type=int, default=1, metavar="N", help="images that share the rotations (default: 1)"
+        "--size",
+        nargs="+",
+        default=PAPER_SIZES,
+        help=f"model sizes, from {', '.join(SIZES)} (default: {' '.join(PAPER_SIZES)})",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON, every part of the count included")
+    parser.add_argument(
+        "--encoding", nargs="+", default=PAPER_ENCODINGS, help=f"encodings (default: {' '.join(PAPER_ENCODINGS)})"
+    )
+    parser.add_argument(
+        "--batch-size", type=int, default=1, metavar="N", help="number of images that share the rotations (default: 1)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, including every part of the count")
     add_model_arguments(parser, "options of the encodings, such as share_heads=true")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Count and print."""
+    """Count multiply-adds and print them."""
     given = model_input(args)
     rows = [_row(name, encoding, given, args) for name in args.size for encoding in args.encoding]
     if args.json:
@@ -92,12 +99,12 @@ def _print_table(rows: list[dict[str, Any]], batch_size: int) -> None:
         "encoding",
         "printed in the paper  ",
         "as the paper counts",
-        f"true, batch {batch_size}",
+        f"full cost, batch {batch_size}",
     ]
     for line in text_table(header, lines, left=2):
         say(line)
     say()
-    say("G: 1e9 multiply-adds of a forward pass, per image. In brackets: more than absolute positions.")
-    say("As the paper counts: without the matrix exponential. True: with it, made once a batch.")
+    say("G: 1e9 multiply-adds per image in a forward pass. In parentheses: increase over absolute positions.")
+    say("As the paper counts: without the matrix exponential. Full cost: with it, computed once per batch.")
     if any(row["printed"] and row["printed"]["slip"] for row in rows):
-        say("* a slip of the paper: its own formula gives the figure to the right.")
+        say("* Error in the paper: its own formula gives the number to the right.")

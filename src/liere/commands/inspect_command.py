@@ -1,4 +1,4 @@
-"""`liere inspect`: what a model's position encoding does."""
+"""`liere inspect`: show what a model's position encoding does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HELP", "add_arguments", "run"]
 
-HELP = "show what a model's position encoding does, in numbers and a picture"
+HELP = "show what a model's position encoding does, in numbers and a figure"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,19 +30,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "model",
         metavar="MODEL",
-        help=f"the folder of a run, a size ({', '.join(SIZES)}) at its initialization, or a file of weights (.pt, "
-        ".ckpt, .safetensors): of the published code, or a state dict of this library together with --size",
+        help=f"folder of a run; or a size ({', '.join(SIZES)}), for a newly initialized model; or a weights file (.pt, "
+        ".ckpt, .safetensors), either of the published code, or a state dict of this library together with --size",
     )
     parser.add_argument("--encoding", default="liere8", help="name of the encoding (default: liere8)")
-    parser.add_argument("--size", help="size of the model that a file of this library's weights belongs to")
-    parser.add_argument("--out", type=Path, default=Path("liere-inspect"), help="folder (default: ./liere-inspect)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of weights and inputs (default: 0)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table, and draw nothing")
+    parser.add_argument("--size", help="model size, if MODEL is a weights file of this library")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("liere-inspect"),
+        metavar="DIR",
+        help="folder for the results (default: ./liere-inspect)",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of weights and inputs (default: 0)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table, without writing files")
     add_model_arguments(parser, "options of create_model or the encoding, such as pool=mean or share_heads=true")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Inspect, print and draw."""
+    """Inspect a model, print the numbers and draw a figure."""
     import torch
 
     from liere.inspection.measures import inspect_model
@@ -66,7 +72,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _load(args: argparse.Namespace) -> tuple[VisionTransformer, str]:
-    """Return the model, and what to call it."""
+    """Return the model and a title for it."""
     path = Path(args.model)
     if args.model not in SIZES and path.is_dir():
         from liere.runs.model import load_model
@@ -79,7 +85,7 @@ def _load(args: argparse.Namespace) -> tuple[VisionTransformer, str]:
 
 
 def _load_described(args: argparse.Namespace, path: Path) -> VisionTransformer:
-    """Return the model that the arguments describe: new, or with the weights of a file."""
+    """Return the model that the arguments describe, newly initialized or with weights from a file."""
     from liere.integrations.reference import from_reference, is_reference
     from liere.presets import create_model
 
@@ -87,7 +93,7 @@ def _load_described(args: argparse.Namespace, path: Path) -> VisionTransformer:
     own = given | dimensions(args) | dict(args.options) | {"encoding": args.encoding}
     if args.model in SIZES or not (path.suffix or path.exists()):
         if args.size is not None:
-            raise InputError(f"--size {args.size} goes with a file of weights, but MODEL is {args.model}: leave it out")
+            raise InputError(f"--size {args.size} is for weights files only, but MODEL is {args.model}: leave it out")
         return create_model(args.model, **own)
     from liere.files.weights import load_weights
 
@@ -96,12 +102,12 @@ def _load_described(args: argparse.Namespace, path: Path) -> VisionTransformer:
         shape = {name: given[name] for name in ("image_size", "patch_size", "in_channels")}
         return from_reference(weights, encoding=args.encoding, **shape)
     if args.size is None:
-        raise InputError(f"{path} is not of the published code: name the size of the model it belongs to with --size")
+        raise InputError(f"{path} does not have weights of the published code: give the size of its model with --size")
     model = create_model(args.size, **own)
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
-        raise InputError(f"{path} does not fit the size, encoding and options: {reason(error)}") from None
+        raise InputError(f"{path} does not match the size, encoding and options: {reason(error)}") from None
     return model
 
 
@@ -126,10 +132,10 @@ def _print(numbers: Inspection) -> None:
         say(line)
     say()
     if numbers.rotated_dims:
-        say("angles: least / median / greatest turn of a plane across the training grid, in radians")
+        say("angles: minimum / median / maximum rotation of a plane across the training grid, in radians")
     gradients = [layer.generator_gradient for layer in numbers.layers]
     if 0 in gradients and any(gradients):
-        say("warning: the generators of some layers get no gradient")
+        say("warning: the generators of some layers receive no gradient")
 
 
 def _range(angles: list[Any]) -> str:

@@ -1,4 +1,4 @@
-"""`liere predict`: what a trained run says of images."""
+"""`liere predict`: classify images or videos with a trained run."""
 
 from __future__ import annotations
 
@@ -18,22 +18,26 @@ if TYPE_CHECKING:
 
 __all__ = ["HELP", "add_arguments", "run"]
 
-HELP = "name the classes of image or video files with a trained run"
+HELP = "classify image or video files with a trained run"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
-    parser.add_argument("run_folder", type=Path, metavar="RUN", help="folder of the run; its data need not be there")
+    parser.add_argument("run_folder", type=Path, metavar="RUN", help="folder of the run; its data set is not needed")
     parser.add_argument("images", type=Path, nargs="+", metavar="IMAGES", help="files, or folders of files")
-    parser.add_argument("--size", type=positive_number, metavar="N", help="image size (default: as trained)")
-    parser.add_argument("--top", type=positive_number, default=5, metavar="N", help="classes to name (default: 5)")
-    parser.add_argument("--best", action="store_true", help="weights of the best validation, not the final ones")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the predictions as JSON")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the predictions as CSV, one line per class")
+    parser.add_argument("--size", type=positive_number, metavar="N", help="image size in pixels (default: as trained)")
+    parser.add_argument("--top", type=positive_number, default=5, metavar="N", help="classes per file (default: 5)")
+    parser.add_argument(
+        "--best", action="store_true", help="use the weights with the best validation score, not the final ones"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the predictions to a JSON file")
+    parser.add_argument(
+        "--csv", type=Path, metavar="FILE", help="also write the predictions to a CSV file, one line per class"
+    )
 
 
 def run(args: argparse.Namespace) -> None:
-    """Predict, print and write."""
+    """Classify files, and print and write the predictions."""
     from liere import toolkit
 
     found = toolkit.predict(args.run_folder, args.images, size=args.size, top=args.top, best=args.best, say=warn)

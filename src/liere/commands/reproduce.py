@@ -1,4 +1,4 @@
-"""`liere reproduce`: the tables and figures of the paper."""
+"""`liere reproduce`: reproduce the tables and figures of the paper."""
 
 from __future__ import annotations
 
@@ -15,58 +15,60 @@ from liere.terminal.text_table import text_table
 
 __all__ = ["HELP", "add_arguments", "run"]
 
-HELP = "make a table or figure of the paper, with the paper's numbers beside ours"
+HELP = "reproduce a table or figure of the paper, with the paper's numbers next to ours"
 SCALES = ("small", "paper")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.usage = (
-        "liere reproduce (list | all | NAME) [--scale small|paper] [--only DATA] [--seeds N ...] "
-        "[--encodings NAME ...] [--data DIR] [--out DIR] [--jobs N] [--smoke] [--own] [--dry-run] [--configs DIR] "
-        "[--export DIR] [--SECTION.FIELD X ...]"
+        "liere reproduce (list | all | NAME) [--scale small|paper] [--only DATA] [--seeds N ...]\n"
+        "                       [--encodings NAME ...] [--data DIR] [--out DIR] [--jobs N] [--smoke]\n"
+        "                       [--own] [--dry-run] [--configs DIR] [--export DIR] [--SECTION.FIELD VALUE ...]"
     )
-    parser.add_argument("name", metavar="NAME", help="a table or figure, as `liere reproduce list` names them, or all")
-    parser.add_argument("--scale", choices=SCALES, default="small", help="which experiments (default: small)")
+    parser.add_argument("name", metavar="NAME", help="list to print all names, one of these names, or all")
+    parser.add_argument("--scale", choices=SCALES, default="small", help="scale of the experiments (default: small)")
     parser.add_argument(
-        "--only", action="append", default=[], metavar="DATA", help="this data set only; may be given several times"
+        "--only", action="append", default=[], metavar="DATA", help="use this data set only; can be repeated"
     )
     parser.add_argument(
         "--out",
         type=Path,
         metavar="DIR",
-        help="folder of runs and results; what is finished there is not run again (default: ./liere-reproduce/<scale>)",
+        help="folder for runs and results; finished runs there are not repeated (default: ./liere-reproduce/<scale>)",
     )
     parser.add_argument(
-        "--seeds", nargs="+", type=seed_number, default=[], metavar="N", help="(default: the experiment's)"
+        "--seeds", nargs="+", type=seed_number, default=[], metavar="N", help="seeds (default: those of the experiment)"
     )
     parser.add_argument(
         "--encodings",
         nargs="+",
         default=[],
         metavar="NAME",
-        help="with options, like absolute:init_std=1 (default: the experiment's)",
+        help="encodings, optionally with options as in absolute:init_std=1 (default: those of the experiment)",
     )
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the data sets (default: ./data)")
-    parser.add_argument("--jobs", type=positive_number, metavar="N", help="processes (default: one per GPU or core)")
     parser.add_argument(
-        "--smoke", action="store_true", help="a rehearsal: everything is run, with tiny models and a few examples"
+        "--jobs", type=positive_number, metavar="N", help="number of parallel runs (default: one per GPU or core)"
     )
     parser.add_argument(
-        "--own", action="store_true", help="make all runs here: do not use those that are kept with the project"
+        "--smoke", action="store_true", help="test the whole pipeline with tiny models and a few examples"
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="say which runs are missing and what they cost, and stop"
+        "--own", action="store_true", help="train all models, instead of using the runs that come with the project"
     )
     parser.add_argument(
-        "--configs", type=Path, metavar="DIR", help="write the configuration of every run there, and stop"
+        "--dry-run", action="store_true", help="print which runs are missing and their cost, without training"
     )
-    parser.add_argument("--export", type=Path, metavar="DIR", help="copy results and runs there, without weights")
+    parser.add_argument(
+        "--configs", type=Path, metavar="DIR", help="write the configurations of all runs to DIR, without training"
+    )
+    parser.add_argument("--export", type=Path, metavar="DIR", help="copy results and runs, without weights, to DIR")
     add_fields(parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    """List, or reproduce."""
+    """List the tables and figures, or reproduce them."""
     fields = given_fields(args)
     if args.name == "list":
         _list(args.data)
@@ -82,20 +84,20 @@ def _list(data: Path | None) -> None:
     for line in text_table(["name", "in the paper", "small scale", "paper scale"], list_costs(data), left=4):
         say(line)
     say()
+    say("Kept: the runs come with the project, so making the table takes seconds; in parentheses, the training time on")
+    say("one core of the machine used. --own trains them again.")
     say(
-        "Kept: the runs are part of the project, so the table takes seconds; in parentheses, what training them took on"
+        "To train: floating-point operations, and a rough lower bound of their time on the cores of this machine (small"
     )
-    say("one core of the machine that did. --own trains them again.")
-    say("To train: floating-point operations, and roughly the least time for this arithmetic, on the cores here (small")
     say(f"scale) or on a GPU with 100 T operations per second (paper scale); {NOT_COUNTED}.")
-    say("Tables share runs of the same recipe. Make one with: liere reproduce NAME --scale small")
+    say("Tables share runs of the same recipe. To make one, run: liere reproduce NAME --scale small")
 
 
 def _reproduce_all(args: argparse.Namespace, fields: dict[str, str]) -> None:
-    """Make one after the other; what cannot be made does not stop the others.
+    """Reproduce all tables and figures one after the other, even if some fail.
 
     Raises:
-        RunsFailedError: If some could not be made.
+        RunsFailedError: If some failed.
     """
     from liere.comparison.failures import RunsFailedError
     from liere.reproduce.catalog import CATALOGUE
@@ -108,7 +110,7 @@ def _reproduce_all(args: argparse.Namespace, fields: dict[str, str]) -> None:
             warn(f"{name}: {error}")
             failed.append(name)
     if failed:
-        raise RunsFailedError(f"{len(failed)} of {len(CATALOGUE)} could not be made", [", ".join(failed)])
+        raise RunsFailedError(f"{len(failed)} of {len(CATALOGUE)} could not be reproduced", [", ".join(failed)])
 
 
 def _reproduce(name: str, args: argparse.Namespace, fields: dict[str, str]) -> None:
@@ -133,7 +135,7 @@ def _reproduce(name: str, args: argparse.Namespace, fields: dict[str, str]) -> N
 
 
 def _plan(name: str, args: argparse.Namespace, options: dict[str, Any]) -> None:
-    """Write configurations, or say what is missing."""
+    """Write configurations, or print which runs are missing."""
     from liere.reproduce.listing import describe_missing
     from liere.reproduce.request import make_request, prepare_request, write_configs
 
@@ -142,7 +144,8 @@ def _plan(name: str, args: argparse.Namespace, options: dict[str, Any]) -> None:
         say(f"{name}: needs no runs")
     elif args.configs is not None:
         number = write_configs(reproduction, args.configs)
-        say(f"wrote {number} configurations to {args.configs}: train one with liere train --config FILE")
+        what = "1 configuration" if number == 1 else f"{number} configurations"
+        say(f"wrote {what} to {args.configs}; to train one, run: liere train --config FILE")
     else:
         say("\n".join(describe_missing(reproduction)))
         reproduction.check()

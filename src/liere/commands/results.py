@@ -1,4 +1,4 @@
-"""Printing what came out of a comparison or a reproduction."""
+"""Printing the result of a comparison or a reproduction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["show_result"]
 
 
 def show_result(work: Callable[[], ComparisonResult | Made]) -> None:
-    """Do some work and print what came out; where some runs failed, what came out of the others.
+    """Call a function and print its result; if some runs failed, print the result of the others.
 
     Raises:
         RunsFailedError: If some runs failed.

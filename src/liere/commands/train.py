@@ -1,4 +1,4 @@
-"""`liere train`: train a model, and resume it after whatever happened."""
+"""`liere train`: train a model, or resume an interrupted run."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ HELP = "train a model from a configuration, or resume a run"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.usage = (
-        "liere train (--config FILE [--out RUN] [--SECTION.FIELD X ...] | --resume RUN) [--steps N] [--dry-run]"
+        "liere train (--config FILE [--out RUN] [--SECTION.FIELD VALUE ...] | --resume RUN)\n"
+        "                   [--steps N] [--dry-run]"
     )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration, like those in experiments/")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file, like those in experiments/")
     parser.add_argument(
-        "--out", type=Path, metavar="RUN", help="folder of the new run (default: ./runs/<configuration>-seed<seed>)"
+        "--out", type=Path, metavar="RUN", help="folder for the new run (default: ./runs/<configuration>-seed<seed>)"
     )
     parser.add_argument("--resume", type=Path, metavar="RUN", help="resume the run in this folder")
     parser.add_argument(
-        "--steps", type=positive_number, metavar="N", help="take at most N steps now; --resume takes the rest"
+        "--steps", type=positive_number, metavar="N", help="stop after N steps; continue later with --resume"
     )
-    parser.add_argument("--dry-run", action="store_true", help="check everything, say what it would cost, and stop")
+    parser.add_argument("--dry-run", action="store_true", help="check everything and print the cost, without training")
     add_fields(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train; return 0, or what a shell returns for the signal that ended it early."""
+    """Train; return 0, or 128 plus the number of the signal that stopped training."""
     fields = given_fields(args)
     if (args.config is None) == (args.resume is None):
         raise InputError("give either --config FILE for a new run or --resume RUN to resume one")
     if args.resume is not None and args.out is not None:
-        raise InputError(f"--out {args.out} goes with a new run, but --resume has its folder already: leave it out")
+        raise InputError(f"--out {args.out} is for new runs only, but --resume already names a folder: leave out --out")
     from liere import toolkit
 
     options = {"overrides": fields, "steps": args.steps, "dry": args.dry_run}

@@ -1,4 +1,4 @@
-"""Position encodings, one per file, one contract for all; `liere.encodings.registry` finds them by name."""
+"""Position encodings, one per file, with a common interface; `liere.encodings.registry` finds them by name."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ __all__ = [
 
 
 def create_encoding(name: str, shape: TransformerShape, **options: Any) -> PositionEncoding:
-    """Make the encoding of that name for a transformer.
+    """Create an encoding by name for a transformer.
 
     Args:
         name: One of `list_encodings()`, such as `"absolute"`, `"liere"` (dense) or `"liere8"`, or
-            `"package.module:Class"` for one that lives elsewhere.
+            `"package.module:Class"` for one defined elsewhere.
         shape: Dimensions of the transformer.
         **options: Options of that encoding, such as `init_std` or `share_heads`.
 
     Raises:
-        TypeError: If `name` is not a string, or on an option that the encoding does not have.
+        TypeError: If `name` is not a string, or the encoding does not have an option.
         ValueError: If no encoding has that name.
 
     Example:

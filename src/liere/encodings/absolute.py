@@ -1,4 +1,4 @@
-"""Learned absolute positions: one vector a token, added at the start."""
+"""Learned absolute positions: one vector per token, added before the first layer."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ INTERPOLATION = {1: "linear", 2: "bicubic", 3: "trilinear"}
 
 
 class Absolute(PositionEncoding):
-    """Add a learned vector to every token, prefix tokens included; interpolate it to other grids.
+    """Add a learned vector to every token, including prefix tokens; interpolate the vectors for other grids.
 
     Args:
         grid: Tokens on each axis at the training resolution.
         dim: Width of a token.
-        num_prefix_tokens: Tokens before the grid's; they have vectors of their own, as in DeiT.
-        init_std: Standard deviation at the start: 0.02 as in timm, 1 in the published LieRE code.
+        num_prefix_tokens: Number of tokens before those of the grid; they have their own vectors, as in DeiT.
+        init_std: Standard deviation of the initial vectors: 0.02 in timm, 1 in the published LieRE code.
 
     Example:
         >>> encoding = Absolute((2, 2), 8, num_prefix_tokens=1)
@@ -46,21 +46,22 @@ class Absolute(PositionEncoding):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the vectors anew."""
+        """Reinitialize the vectors."""
         nn.init.normal_(self.embedding, std=self.init_std)
 
     @classmethod
     def build(cls, shape: TransformerShape, *, init_std: float = 0.02) -> PositionEncoding:
-        """Make it for a transformer."""
+        """Create the encoding for a transformer."""
         return cls(shape.grid, shape.dim, num_prefix_tokens=shape.num_prefix_tokens, init_std=init_std)
 
     def check_fit(self, shape: TransformerShape) -> None:
-        """Raise `ValueError` if the grid, the width or the number of prefix tokens differ."""
+        """Raise `ValueError` if the grid, the width or the number of prefix tokens differs."""
         mine = self.grid, self.num_prefix_tokens, self.embedding.shape[-1]
         theirs = shape.grid, shape.num_prefix_tokens, shape.dim
         if mine != theirs:
             raise InputError(
-                f"encoding was built for (grid, num_prefix_tokens, dim) = {mine}, but the model has {theirs}"
+                f"encoding was built for (grid, num_prefix_tokens, dim) = {mine}, but the model has {theirs}: "
+                "build it with the values of the model"
             )
 
     def embed(
@@ -69,7 +70,7 @@ class Absolute(PositionEncoding):
         positions: Float[Tensor, "patches ndim"],
         grid: tuple[int, ...],
     ) -> Float[Tensor, "batch tokens dim"]:
-        """Add the vectors, interpolated where the grid is not the one in training."""
+        """Add the vectors to the tokens, interpolated if the grid differs from the training grid."""
         return tokens + self._resized(tuple(grid)).to(tokens.dtype)
 
     def _resized(self, grid: tuple[int, ...]) -> Tensor:

@@ -1,4 +1,4 @@
-"""Rotations that are kept from one forward pass to the next while nothing changes, and never longer."""
+"""A cache that keeps rotations from one forward pass to the next for as long as their inputs stay the same."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ __all__ = ["RotationCache", "Snapshot"]
 
 
 class Snapshot:
-    """What a tensor was, to notice that it is not the same any more.
+    """The state of a tensor at one time, to detect later changes.
 
-    In host memory values are compared, so that nothing escapes. On other devices that would wait for the device: there
-    it is the memory and the count of in-place changes, which do not tell of changes through `.data`.
+    In host memory, values are compared, which detects every change. On other devices that would synchronize, so memory
+    address and version counter are compared instead, which does not detect changes through `.data`.
     """
 
     def __init__(self, tensor: Tensor) -> None:
         self.in_host_memory = tensor.device.type == "cpu"
-        # Keeping the memory alive keeps its address from being given to another tensor.
+        # Keeping the memory alive prevents another tensor from getting its address.
         self.tensor = tensor.detach().clone() if self.in_host_memory else tensor.detach()
         self.version = -1 if self.in_host_memory or tensor.is_inference() else tensor._version
 
     def matches(self, other: Tensor) -> bool:
-        """Return whether the tensor is surely what it was."""
+        """Return whether the tensor is certainly unchanged."""
         mine = self.tensor
         if (mine.device, mine.dtype, mine.shape) != (other.device, other.dtype, other.shape):
             return False
@@ -44,7 +44,7 @@ class _Entry(NamedTuple):
     versions: list[int]
 
     def matches(self, sources: list[Tensor]) -> bool:
-        """Return whether it was made from these, and nobody wrote to it since."""
+        """Return whether the rotations were made from these sources and have not been written to since."""
         return (
             len(self.sources) == len(sources)
             and all(snapshot.matches(source) for snapshot, source in zip(self.sources, sources, strict=True))
@@ -53,20 +53,20 @@ class _Entry(NamedTuple):
 
 
 class RotationCache:
-    """The rotations of the last few sets of positions, each with what it was made from.
+    """The rotations of the last few sets of positions, each with the tensors it was made from.
 
-    It belongs to one module: a copy of the module, or one that was saved and loaded, begins with an empty cache.
+    It belongs to one module: a copy of the module, or one that was saved and loaded, starts with an empty cache.
 
     Args:
-        size: How many sets of positions to keep, for each key.
+        size: Number of sets of positions to keep per key.
     """
 
     def __init__(self, size: int = 2) -> None:
         self.size = size
-        self._entries: dict[Hashable, tuple[_Entry, ...]] = {}  # replaced, never changed: other threads may be reading
+        self._entries: dict[Hashable, tuple[_Entry, ...]] = {}  # replaced, never mutated: other threads may be reading
 
     def find(self, sources: Iterable[Tensor], key: Hashable = None) -> list[Tensor] | None:
-        """Return what was kept for exactly these sources."""
+        """Return the rotations cached for exactly these sources, or None."""
         sources, entries = list(sources), self._entries.get(key, ())
         for entry in entries:
             if entry.matches(sources):
@@ -75,12 +75,12 @@ class RotationCache:
         return None
 
     def keep(self, sources: Iterable[Tensor], rotations: list[Tensor], key: Hashable = None) -> None:
-        """Remember rotations, and forget those that were not used for longest."""
+        """Cache rotations, and evict the least recently used ones."""
         entry = _Entry([Snapshot(source) for source in sources], rotations, [R._version for R in rotations])
         self._entries[key] = (entry, *self._entries.get(key, ()))[: self.size]
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         self._entries = {}
 
     def __len__(self) -> int:

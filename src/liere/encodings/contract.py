@@ -1,4 +1,4 @@
-"""What a transformer asks of a position encoding."""
+"""The interface between a transformer and its position encoding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from liere.shapes import Float
 __all__ = ["PositionEncoding", "Rotations", "TransformerShape"]
 
 Rotations = Tensor | Callable[[], Tensor] | None
-"""What a layer gets."""
+"""Rotations of one layer: a tensor, a function that makes it, or None."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class TransformerShape:
     Attributes:
         grid: Tokens on each axis at the training resolution, without prefix tokens.
         dim: Width of a token.
-        num_heads: Attention heads of a layer.
+        num_heads: Number of attention heads per layer.
         depth: Number of layers.
-        num_prefix_tokens: Tokens without a position (CLS, registers) before the grid's.
+        num_prefix_tokens: Number of tokens without a position (CLS, registers) before those of the grid.
     """
 
     grid: tuple[int, ...]
@@ -39,7 +39,7 @@ class TransformerShape:
 
     def __post_init__(self) -> None:
         if self.dim % self.num_heads:
-            raise InputError(f"dim={self.dim} is not divisible by heads={self.num_heads}: choose other heads")
+            raise InputError(f"dim={self.dim} is not divisible by heads={self.num_heads}: choose a divisor of dim")
 
     @property
     def ndim(self) -> int:
@@ -53,26 +53,26 @@ class TransformerShape:
 
     @property
     def num_patches(self) -> int:
-        """Tokens of the grid."""
+        """Number of tokens in the grid."""
         return math.prod(self.grid)
 
     @property
     def num_tokens(self) -> int:
-        """All tokens."""
+        """Total number of tokens."""
         return self.num_prefix_tokens + self.num_patches
 
 
 class PositionEncoding(nn.Module):
-    """Base of all position encodings; by itself it encodes nothing.
+    """Base class of all position encodings; by itself it encodes nothing.
 
-    A transformer calls `embed` once, on its tokens, and `layer_rotations` once a forward pass, and hands each layer
-    its own rotations. An encoding overrides one of the two, and `build`.
+    In each forward pass, a transformer calls `embed` once on its tokens and `layer_rotations` once, and passes each
+    layer its own rotations. An encoding overrides one of the two, and `build`.
     """
 
     name: ClassVar[str]
-    """What `create_model(encoding=...)` calls it."""
+    """Name of the encoding in `create_model(encoding=...)`."""
     has_coordinates: ClassVar[bool] = True
-    """Whether it depends on the positions that it is given, so that moving them in training means something."""
+    """Whether it depends on the given positions, so that changing them in training has an effect."""
 
     @classmethod
     def match(cls, name: str) -> dict[str, Any] | None:
@@ -81,11 +81,11 @@ class PositionEncoding(nn.Module):
 
     @classmethod
     def build(cls, shape: TransformerShape) -> PositionEncoding:
-        """Make the encoding for a transformer. Further keyword arguments are the encoding's options."""
+        """Create the encoding for a transformer. Additional keyword arguments are the encoding's options."""
         raise NotImplementedError
 
     def check_fit(self, shape: TransformerShape) -> None:
-        """Raise `ValueError` if this encoding was not made for such a transformer."""
+        """Raise `ValueError` if this encoding does not match the dimensions of a transformer."""
 
     def embed(
         self,
@@ -93,21 +93,21 @@ class PositionEncoding(nn.Module):
         positions: Float[Tensor, "positioned ndim"],
         grid: tuple[int, ...],
     ) -> Float[Tensor, "batch tokens dim"]:
-        """Add position embeddings to the tokens, prefix tokens first, the grid's after them.
+        """Return the tokens with position embeddings added.
 
         Args:
-            tokens: All tokens.
+            tokens: All tokens: prefix tokens first, then those of the grid.
             positions: Positions of the last `len(positions)` tokens: those of the grid, and with
                 `cls_position="center"` those of the prefix tokens before them.
-            grid: Shape of the grid, which may differ from the one in training.
+            grid: Shape of the grid, which may differ from the training grid.
         """
         return tokens
 
     def layer_rotations(self, positions: Float[Tensor, "*batch tokens ndim"], depth: int) -> Iterator[Rotations]:
-        """Yield for each layer the rotations `[*batch, heads, tokens, blocks, b, b]` of its queries and keys.
+        """Yield the rotations `[*batch, heads, tokens, blocks, b, b]` of the queries and keys of each layer.
 
-        They are taken to be rotations: of 2x2 matrices only the first column is read. They may be used again, so do not
-        write to them. None rotates nothing. A function that returns the rotations is called in the forward pass and
-        again in the backward pass, so that they need not be kept.
+        They are assumed to be rotations: only the first column of 2x2 matrices is read. They may be reused, so do not
+        write to them. None means no rotation. A function that returns the rotations is called in the forward pass and
+        again in the backward pass, so that they need not be stored.
         """
         yield from itertools.repeat(None, depth)

@@ -1,4 +1,4 @@
-"""LieRE: learned, block-diagonal or dense, skew-symmetric generators."""
+"""LieRE: learned skew-symmetric generators, block-diagonal or dense."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ __all__ = ["LieRE"]
 class LieRE(RotaryEncoding):
     """Rotate queries and keys by `R(p) = exp(sum_d p_d A_d)` with learned skew-symmetric `A_d`.
 
-    Each head of each layer has its own generators unless sharing is asked for. Only the entries above the diagonal
-    are parameters: `generators` has shape `[layers, ndim, heads, blocks, b (b - 1) / 2]`, where `layers` or `heads`
-    is 1 if shared.
+    Each head of each layer has its own generators unless `share_heads` or `share_layers` is set. Only the entries above
+    the diagonal are parameters: `generators` has shape `[layers, ndim, heads, blocks, b (b - 1) / 2]`, where `layers`
+    or `heads` is 1 if shared.
 
     Args:
         ndim: Number of position axes.
         head_dim: Width of a head.
-        num_heads: Heads of a layer. With 1, the one rotation of a token serves any number of heads.
-        depth: Number of layers that this module serves; `layer=` chooses one.
+        num_heads: Number of heads per layer. With 1, any number of heads can share the rotation of a token.
+        depth: Number of layers that use this module; `layer=` selects one.
         block_size: Size of the diagonal blocks of the generators, 2 to `head_dim`. 2 is RoPE-Mixed, `head_dim` is
             dense. Dimensions that do not fill a block are not rotated, with a warning.
-        init_scale: Entries start uniform in [0, init_scale).
+        init_scale: Initial entries are uniform in [0, init_scale).
         share_heads: Whether all heads of a layer have the same generators.
         share_layers: Whether all layers have the same generators.
-        recompute: Whether a transformer makes the rotations again in its backward pass instead of keeping them: less
-            memory for more time.
+        recompute: Whether a transformer recomputes the rotations in its backward pass instead of storing them, which
+            takes less memory and more time.
         device: Device of the parameters.
-        dtype: Type of the parameters; rotations are computed in fp32 at least.
+        dtype: Data type of the parameters; rotations are computed in fp32 or higher.
 
     Raises:
         ValueError: If `block_size` is below 2 or above `head_dim`, or a dimension is not positive.
@@ -92,8 +92,8 @@ class LieRE(RotaryEncoding):
         if rest := head_dim % block_size:
             nearest = min(_divisors(head_dim), key=lambda size: abs(size - block_size))
             warnings.warn(
-                f"head_dim={head_dim} is not a multiple of block_size={block_size}: the last {rest} of the dimensions "
-                f"of a head are not rotated; use a block size that divides it, like {nearest}",
+                f"head_dim={head_dim} is not a multiple of block_size={block_size}: the last {rest} dimensions "
+                f"of each head are not rotated; to rotate all, use a divisor of head_dim, for example {nearest}",
                 stacklevel=2,
             )
         self.init_scale = init_scale
@@ -108,12 +108,12 @@ class LieRE(RotaryEncoding):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new generators, uniform in [0, init_scale)."""
+        """Reinitialize the generators, uniform in [0, init_scale)."""
         init_upper_(self.generators, self.init_scale)
 
     @classmethod
     def match(cls, name: str) -> dict[str, Any] | None:
-        """Know `"liere"` (dense) and `"liere8"`, `"liere64"`, ... by their block sizes."""
+        """Match `"liere"` (dense) and names with a block size, such as `"liere8"` and `"liere64"`."""
         found = re.fullmatch(r"liere([0-9]+)?", name)
         if found is None:
             return None
@@ -130,7 +130,7 @@ class LieRE(RotaryEncoding):
         share_layers: bool = False,
         recompute: bool = False,
     ) -> PositionEncoding:
-        """Make it for a transformer; without a block size it is dense."""
+        """Create the encoding for a transformer; without a block size it is dense."""
         return cls(
             shape.ndim,
             shape.head_dim,
@@ -144,11 +144,9 @@ class LieRE(RotaryEncoding):
         )
 
     def skew_generators(self, layer: int = 0) -> Float[Tensor, "ndim heads blocks b b"]:
-        """Return the generators of a layer as matrices, `triu - triu.mT`, in fp32 at least."""
+        """Return the generators of a layer as skew-symmetric matrices, in fp32 or higher."""
         if not 0 <= layer < self.depth and not self.share_layers:
-            remedy = (
-                "count from the first layer, 0" if layer < 0 else f"build the encoding with depth={layer + 1} or more"
-            )
+            remedy = "the first layer is 0" if layer < 0 else f"build the encoding with depth={layer + 1} or more"
             raise InputError(f"layer must be between 0 and {self.depth - 1}, got {layer}: {remedy}")
         upper = self.generators[0 if self.share_layers else layer]
         return skew_from_upper(upper if upper.dtype == torch.float64 else upper.float(), self.block_size)

@@ -1,4 +1,4 @@
-"""No position encoding: a transformer over a set."""
+"""No position encoding: the transformer treats its tokens as a set."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ __all__ = ["NoEncoding"]
 
 
 class NoEncoding(PositionEncoding):
-    """Leave tokens, queries and keys as they are."""
+    """Leave tokens, queries and keys unchanged."""
 
     name = "none"
     has_coordinates = False
 
     @classmethod
     def build(cls, shape: TransformerShape) -> PositionEncoding:
-        """Make it; it has no options."""
+        """Create the encoding; it has no options."""
         return cls()

@@ -1,4 +1,4 @@
-"""Which class a name of an encoding means: those of this library, registered ones, and `package.module:Class`."""
+"""Lookup of encodings by name: those of this library, registered ones, and `package.module:Class`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PATH = re.compile(r"[^\s:=,]+:[^\s:=,]+")
 
 
 def list_encodings() -> list[str]:
-    """Return the names that `create_model` knows; `<b>` stands for a block size, and may be left out.
+    """Return the encoding names that `create_model` accepts; `<b>` stands for a block size and may be omitted.
 
     Example:
         >>> {"absolute", "liere<b>", "none", "rope_mixed", "sincos", "visionllama"} <= set(list_encodings())
@@ -37,16 +37,16 @@ def list_encodings() -> list[str]:
 
 
 def register_encoding(cls: type[PositionEncoding]) -> type[PositionEncoding]:
-    """Make an encoding known by its `name`, wherever a name is taken; it can be used as a decorator.
+    """Register an encoding under its `name`, so that it can be used by name; also works as a decorator.
 
     Args:
-        cls: A subclass of `PositionEncoding` with a `name` and a `build`.
+        cls: A subclass of `PositionEncoding` with a `name` and a `build` method.
 
     Returns:
         The class itself.
 
     Raises:
-        TypeError: If it is no subclass of `PositionEncoding`.
+        TypeError: If it is not a subclass of `PositionEncoding`.
         ValueError: If it has no name, or another encoding has that name.
 
     Example:
@@ -63,25 +63,25 @@ def register_encoding(cls: type[PositionEncoding]) -> type[PositionEncoding]:
     name = getattr(cls, "name", None)
     if not isinstance(name, str) or not re.fullmatch(r"[^\s:=,]+", name):
         raise InputError(
-            f"{_path(cls)} needs a name without spaces, colons, commas and equals signs, got {name!r}: "
-            'write name = "my_encoding" in the class'
+            f"{_path(cls)} needs a name without spaces, colons, commas or equals signs, got {name!r}: "
+            'set name = "my_encoding" in the class'
         )
     other = _find_by_name(name)
-    # The same class of a notebook's cell or a module that was executed again takes the place of the old one.
+    # If a notebook cell or module is executed again, its class replaces the previous one.
     if other is not None and _path(other[0]) != _path(cls):
-        raise InputError(f"the encoding {name!r} of {_path(cls)} exists already, in {_path(other[0])}: rename it")
+        raise InputError(f"encoding name {name!r} of {_path(cls)} is already used by {_path(other[0])}: rename it")
     _REGISTERED[name] = _BY_PATH[_path(cls)] = cls
     return cls
 
 
 def find_encoding(name: str) -> tuple[type[PositionEncoding], dict[str, Any]]:
-    """Return the class that a name means, and the options that the name implies.
+    """Return the class that a name stands for, and the options that the name implies.
 
-    A name like `package.module:Class` imports that module, as `import` would.
+    A name like `package.module:Class` imports that module.
 
     Raises:
-        TypeError: If `name` is not a string, or names something that is not an encoding.
-        ValueError: If there is no encoding of that name.
+        TypeError: If `name` is not a string, or refers to something that is not an encoding.
+        ValueError: If there is no encoding with that name.
 
     Example:
         >>> find_encoding("liere8")
@@ -98,20 +98,20 @@ def find_encoding(name: str) -> tuple[type[PositionEncoding], dict[str, Any]]:
         return _find_by_path(name), {}
     examples = [example for known in list_encodings() for example in _examples(known)]
     hint = suggest(name, examples)
-    own = "" if nearest(name, examples) else ", or call liere.register_encoding with your own first"
+    own = "" if nearest(name, examples) else ", or register your own with liere.register_encoding first"
     raise InputError(f"unknown encoding {name!r}: {hint}{own}")
 
 
 def is_built_in(cls: type[PositionEncoding]) -> bool:
-    """Return whether an encoding is one of this library's."""
+    """Return whether an encoding is part of this library."""
     return cls in _BUILT_IN.values()
 
 
 def encoding_name(cls: type[PositionEncoding]) -> str:
-    """Return what `find_encoding` finds a class by, and make sure that it does, in this process.
+    """Return the name by which `find_encoding` finds a class, registering its path in this process if necessary.
 
     Raises:
-        TypeError: If it is no subclass of `PositionEncoding`.
+        TypeError: If it is not a subclass of `PositionEncoding`.
 
     Example:
         >>> encoding_name(LieRE)
@@ -145,23 +145,23 @@ def _find_by_path(path: str) -> type[PositionEncoding]:
     found: Any = _import(module_name, path)
     for part in class_name.split("."):
         found = getattr(found, part, None)
-    if found is None and (module_name == "__main__" or "<locals>" in class_name):  # of a program that has ended
+    if found is None and (module_name == "__main__" or "<locals>" in class_name):  # defined by an earlier process
         short = class_name.rpartition(".")[2]
         found = next((cls for cls in _REGISTERED.values() if cls.__name__ == short), None)
         if found is None:
             raise InputError(
-                f"encoding {path!r} was defined in a script, notebook or function: define or import {short} here, and "
+                f"encoding {path!r} was defined in a script, notebook or function: define or import {short} here and "
                 f"call liere.register_encoding({short}) first"
             )
     if found is None:
-        raise InputError(f"encoding {path!r}: the module {module_name} has no {class_name!r}; is it spelled right?")
+        raise InputError(f"encoding {path!r}: module {module_name} has no {class_name!r}; check the spelling")
     _check_class(found, f"encoding {path!r}")
     return found
 
 
 def _import(module: str, path: str) -> object:
     if not all(part.isidentifier() for part in module.split(".")):
-        raise InputError(f"encoding {path!r}: {module!r} is no name of a module; write package.module:Class")
+        raise InputError(f"encoding {path!r}: {module!r} is not a valid module name; write package.module:Class")
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""RoPE-Mixed: learned frequencies on all axes for every pair of dimensions, which is LieRE with blocks of 2."""
+"""RoPE-Mixed: learned frequencies on all axes for every pair of dimensions, which is LieRE with block size 2."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["RoPEMixed"]
 
 
 class RoPEMixed(LieRE):
-    """LieRE with `block_size=2`: the same parameters, the same numbers.
+    """LieRE with `block_size=2`: the same parameters and the same rotations.
 
     Args:
         ndim: Number of position axes.
         head_dim: Width of a head.
-        block_size: 2, for nothing else is RoPE-Mixed.
-        **options: As for `LieRE`.
+        block_size: Must be 2.
+        **options: Other options of `LieRE`.
 
     Example:
         >>> RoPEMixed(2, 64, num_heads=12, depth=12).generators.numel()
@@ -33,5 +33,5 @@ class RoPEMixed(LieRE):
 
     @classmethod
     def match(cls, name: str) -> dict[str, Any] | None:
-        """Know it by its name alone."""
+        """Match the name `"rope_mixed"`."""
         return {"block_size": 2} if name == cls.name else None

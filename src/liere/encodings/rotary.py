@@ -14,28 +14,37 @@ from liere.encodings.cache import RotationCache
 from liere.encodings.contract import PositionEncoding, Rotations, TransformerShape
 from liere.errors import InputError, whole_number
 from liere.positions import check_positions
-from liere.rotations import check_shapes, position_rotations, rotate_together
+from liere.rotations import (
+    check_shapes,
+    fused_is_faster,
+    position_rotations,
+    rotate_by_positions,
+    rotate_together,
+)
 from liere.rotations.buffers import drop_buffers
 from liere.shapes import Float, Real
 from liere.tracing import known_sizes, values_are_visible
 
 __all__ = ["RotaryEncoding"]
 
+STREAM_BEYOND = 2**30
+"""Bytes of rotations; more are not made at once."""
+
 
 class RotaryEncoding(PositionEncoding):
-    """Base of the rotary encodings. A subclass says what the generators are: `skew_generators`.
+    """Base class of the rotary encodings. A subclass defines the generators in `skew_generators`.
 
     Args:
         ndim: Number of position axes.
         head_dim: Width of a head.
         block_size: Size of the diagonal blocks of a generator.
         num_blocks: Number of blocks; dimensions beyond them are not rotated.
-        num_heads: Heads of a layer; rotations for one head serve any number of heads.
+        num_heads: Number of heads per layer; with 1, any number of heads can share the rotations.
         depth: Number of layers.
         share_heads: Whether all heads of a layer have the same generators.
         share_layers: Whether all layers have the same generators.
-        recompute: Whether a transformer makes the rotations again in its backward pass instead of keeping them. Layers
-            that share them keep the one set.
+        recompute: Whether a transformer recomputes the rotations in its backward pass instead of storing them. Layers
+            that share rotations store one set.
     """
 
     def __init__(
@@ -67,7 +76,7 @@ class RotaryEncoding(PositionEncoding):
         self._cache = RotationCache()
 
     def skew_generators(self, layer: int = 0) -> Float[Tensor, "ndim heads blocks b b"]:
-        """Return the generators of a layer, in fp32 at least; `heads` is 1 where heads share them."""
+        """Return the generators of a layer, in fp32 or higher; `heads` is 1 if heads share them."""
         raise NotImplementedError
 
     def rotations(
@@ -75,11 +84,11 @@ class RotaryEncoding(PositionEncoding):
     ) -> Float[Tensor, "*batch num_heads tokens blocks b b"]:
         """Return the rotation of every head, token and block in a layer, in fp32 or fp64.
 
-        Where heads share generators the result is an expanded view.
+        If heads share generators, the result is an expanded view.
 
         Raises:
-            TypeError: If positions are no tensor of real numbers.
-            ValueError: If positions have the wrong number of axes or are not finite, or on an unknown layer.
+            TypeError: If positions are not a tensor of real numbers.
+            ValueError: If positions have the wrong number of axes or are not finite, or the layer does not exist.
         """
         check_positions(positions, self.ndim)
         return self._expand(self._layer(positions, layer))
@@ -94,25 +103,30 @@ class RotaryEncoding(PositionEncoding):
         layer: int = 0,
         num_prefix_tokens: int = 0,
         k_num_prefix_tokens: int | None = None,
+        stream: bool | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Rotate queries and keys by their positions; any attention may follow.
+        """Return queries and keys rotated according to their positions, for use in any attention function.
 
         Args:
             q: Queries.
             k: Keys.
-            positions: Positions of the queries, for the whole batch or one set for each member.
+            positions: Positions of the queries, one set for the whole batch or one per example.
             k_positions: Positions of the keys, for cross-attention; by default those of the queries.
-            layer: Which layer's generators to use.
-            num_prefix_tokens: Leading tokens without a position (CLS, registers), left as they are.
+            layer: Index of the layer whose generators are used.
+            num_prefix_tokens: Number of leading tokens without a position (CLS, registers), which are not rotated.
             k_num_prefix_tokens: The same for the keys; by default as for the queries.
+            stream: Whether to make, use and drop the rotations a few tokens at a time, in the backward pass as well, so
+                that memory does not grow with their number. By default where this is faster (each member of the batch
+                has its own positions) or the rotations would take more than 1 GB.
 
         Returns:
             The rotated queries and keys.
         """
+        k_prefix = num_prefix_tokens if k_num_prefix_tokens is None else k_num_prefix_tokens
         with known_sizes():
-            return self._rotate(q, k, positions, k_positions, layer, num_prefix_tokens, k_num_prefix_tokens)
+            return self._rotate_both(q, k, positions, k_positions, layer, num_prefix_tokens, k_prefix, stream)
 
-    def _rotate(
+    def _rotate_both(
         self,
         q: Tensor,
         k: Tensor,
@@ -120,28 +134,37 @@ class RotaryEncoding(PositionEncoding):
         k_positions: Tensor | None,
         layer: int,
         num_prefix_tokens: int,
-        k_num_prefix_tokens: int | None,
+        k_prefix: int,
+        stream: bool | None,
     ) -> tuple[Tensor, Tensor]:
         check_positions(positions, self.ndim)
-        rotations = k_rotations = self._layer(positions, layer)
+        generators = k_generators = self._generators([layer], positions)
         if k_positions is not None:
             check_positions(k_positions, self.ndim, name="k_positions")
-            k_rotations = self._layer(k_positions, layer)
-        k_prefix = num_prefix_tokens if k_num_prefix_tokens is None else k_num_prefix_tokens
-        self._check("q", q, rotations, num_prefix_tokens)
+            k_generators = self._generators([layer], k_positions)
+        self._check("q", q, positions, generators, num_prefix_tokens)
         own = "positions" if k_positions is None and k.shape[-2] == q.shape[-2] else "k_positions"
-        self._check("k", k, k_rotations, k_prefix, prefix_name="k_num_prefix_tokens", positions_name=own)
-        if k_rotations is rotations and (q.shape, q.dtype, k_prefix) == (k.shape, k.dtype, num_prefix_tokens):
-            q, k = rotate_together([q, k], rotations, num_prefix_tokens)
+        of_keys = positions if k_positions is None else k_positions
+        self._check("k", k, of_keys, k_generators, k_prefix, prefix_name="k_num_prefix_tokens", positions_name=own)
+        if k_positions is None and (q.shape, q.dtype, k_prefix) == (k.shape, k.dtype, num_prefix_tokens):
+            q, k = self._rotate([q, k], positions, generators, layer, num_prefix_tokens, stream)
             return q, k
-        (q,), (k,) = rotate_together([q], rotations, num_prefix_tokens), rotate_together([k], k_rotations, k_prefix)
+        (q,) = self._rotate([q], positions, generators, layer, num_prefix_tokens, stream)
+        (k,) = self._rotate([k], of_keys, k_generators, layer, k_prefix, stream)
         return q, k
+
+    def _rotate(
+        self, xs: list[Tensor], positions: Tensor, generators: Tensor, layer: int, prefix: int, stream: bool | None
+    ) -> list[Tensor]:
+        if _should_stream(positions, generators[0]) if stream is None else stream:
+            return rotate_by_positions(xs, positions.to(generators.dtype), generators[0], prefix)
+        return rotate_together(xs, next(self._rotations(positions, generators, key=layer)), prefix)
 
     def layer_rotations(self, positions: Float[Tensor, "*batch tokens ndim"], depth: int) -> Iterator[Rotations]:
         """Yield each layer's own rotations; layers that share generators share the tensor.
 
-        Without gradients, in eval mode, rotations are kept for as long as positions and generators stay the same. With
-        `recompute` and gradients, what is yielded is a function that makes them.
+        In eval mode without gradients, rotations are cached for as long as positions and generators stay the same. With
+        `recompute` and gradients, each layer gets a function that makes its rotations.
         """
         check_positions(positions, self.ndim)
         layers = 1 if self.share_layers else depth
@@ -154,22 +177,22 @@ class RotaryEncoding(PositionEncoding):
         yield from itertools.repeat(next(rotations), depth) if self.share_layers else rotations
 
     def clear_cache(self) -> None:
-        """Forget the rotations that were kept from inference, and give the working memory of this thread back.
+        """Clear the rotations cached during inference and free the working memory of this thread.
 
-        Needed on a GPU after changing generators through `.data`, or an attribute that `skew_generators` reads: that
-        leaves no trace. Other changes are noticed, and on CPU all are.
+        This is needed on a GPU after changing generators through `.data`, or changing an attribute that
+        `skew_generators` reads, which cannot be detected there. Other changes are detected; on CPU, all are.
         """
         self._cache.clear()
         drop_buffers()
 
     def train(self, mode: bool = True) -> RotaryEncoding:
-        """Switch between training and evaluation; training needs no kept rotations."""
+        """Switch between training and evaluation mode; switching to training clears the cache."""
         if mode:
             self._cache.clear()
         return super().train(mode)
 
     def check_fit(self, shape: TransformerShape) -> None:
-        """Raise `ValueError` if axes, head width, number of heads or of layers differ."""
+        """Raise `ValueError` if the number of axes, the head width, or the number of heads or layers differs."""
         for argument, mine, theirs, serves_any in [
             ("ndim", self.ndim, shape.ndim, False),
             ("head_dim", self.head_dim, shape.head_dim, False),
@@ -188,24 +211,29 @@ class RotaryEncoding(PositionEncoding):
         shown = ", ".join(f"{field}={getattr(self, field)}" for field in fields)
         return shown + ", recompute=True" * self.recompute
 
-    def _check(self, name: str, x: Tensor, rotations: Tensor, num_prefix_tokens: int, **names: str) -> None:
+    def _check(
+        self, name: str, x: Tensor, positions: Tensor, generators: Tensor, num_prefix_tokens: int, **names: str
+    ) -> None:
         if x.shape[-1] != self.head_dim:
             raise InputError(
                 f"{name} has head_dim {x.shape[-1]}, but this encoding was built with head_dim={self.head_dim}"
             )
+        heads, *block = generators.shape[2:]
+        # Of the rotations, which need not be made for it, only the shape is looked at.
+        rotations = generators.new_empty(()).expand(*positions.shape[:-2], heads, positions.shape[-2], *block)
         check_shapes(x, rotations, num_prefix_tokens, name=name, **names)
 
     def _layer(self, positions: Tensor, layer: int) -> Tensor:
         return next(self._rotations(positions, self._generators([layer], positions), key=layer))
 
     def _rotations(self, positions: Tensor, generators: Tensor, key: int | None = None) -> Iterator[Tensor]:
-        """Yield the rotations of each layer: kept ones at inference."""
+        """Yield the rotations of each layer, from the cache at inference."""
         if self._wants_gradients(positions, generators) or self.training or not values_are_visible(generators):
             return position_rotations(positions, generators)
         return iter(self._kept_rotations(positions, generators, key))
 
     def _generators(self, layers: Iterable[int], positions: Tensor) -> Tensor:
-        """Return the generators `[layers, ndim, heads, blocks, b, b]` where the positions are, in fp32 at least."""
+        """Return the generators `[layers, ndim, heads, blocks, b, b]`, on the positions' device, in fp32 or higher."""
         dtypes = [positions.dtype, torch.float32, *(p.dtype for p in self.parameters())]
         dtype = functools.reduce(torch.promote_types, dtypes)
         return torch.stack([self.skew_generators(layer) for layer in layers]).to(positions.device, dtype)
@@ -214,8 +242,8 @@ class RotaryEncoding(PositionEncoding):
         return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
 
     def _kept_rotations(self, positions: Tensor, generators: Tensor, key: int | None) -> list[Tensor]:
-        # In host memory the generators themselves are compared: that notices everything. Elsewhere they are new
-        # tensors each time, and what they are made from has to do.
+        # In host memory the generators themselves are compared, which detects every change. Elsewhere they are new
+        # tensors each time, so the tensors they are made from are compared.
         host = generators.device.type == "cpu"
         sources = [positions, generators] if host else [positions, *self.parameters(), *self.buffers()]
         found = self._cache.find(sources, key)
@@ -227,12 +255,18 @@ class RotaryEncoding(PositionEncoding):
         return found
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> RotaryEncoding:
-        self._cache.clear()  # moving elsewhere, or to another type
+        self._cache.clear()  # the device or dtype may change
         return super()._apply(fn, recurse)
 
     def _expand(self, rotations: Tensor) -> Tensor:
         heads = -5
         return rotations.expand(*rotations.shape[:heads], self.num_heads, *rotations.shape[heads + 1 :])
+
+
+def _should_stream(positions: Tensor, generators: Tensor) -> bool:
+    """Return whether rotations are better made a few tokens at a time: faster, or too large as a whole."""
+    size = positions.shape[:-1].numel() * generators[0].numel() * generators.element_size()
+    return size > STREAM_BEYOND or fused_is_faster(positions, generators)
 
 
 def _first(positions: Tensor, generators: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Fixed sine and cosine positions in any number of dimensions, added at the start."""
+"""Fixed sine and cosine positions for any number of axes, added before the first layer."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["SinCos"]
 
 
 class SinCos(PositionEncoding):
-    """Add sines and cosines of each coordinate, `dim // (2 * ndim)` frequencies an axis; prefix tokens get none.
+    """Add sines and cosines of each coordinate, `dim // (2 * ndim)` frequencies per axis; prefix tokens get none.
 
-    The frequencies fall from 1 to 1 / temperature for a coordinate that counts tokens, as in MAE.
+    The frequencies decrease from 1 toward 1 / temperature for coordinates in token steps, as in MAE.
 
     Args:
         grid: Tokens on each axis at the training resolution.
-        dim: Width of a token; the `dim % (2 * ndim)` dimensions left over get nothing.
-        temperature: Ratio of the frequencies.
+        dim: Width of a token; the remaining `dim % (2 * ndim)` dimensions are unchanged.
+        temperature: Ratio that sets the range of the frequencies.
 
     Example:
         >>> from liere import grid_positions
@@ -42,15 +42,15 @@ class SinCos(PositionEncoding):
 
     @classmethod
     def build(cls, shape: TransformerShape, *, temperature: float = 10_000.0) -> PositionEncoding:
-        """Make it for a transformer."""
+        """Create the encoding for a transformer."""
         return cls(shape.grid, shape.dim, temperature=temperature)
 
     def check_fit(self, shape: TransformerShape) -> None:
-        """Raise `ValueError` if the grid or the width differ."""
+        """Raise `ValueError` if the grid or the width differs."""
         if (self.grid, self.dim) != (shape.grid, shape.dim):
             raise InputError(
                 f"encoding was built for grid {self.grid} and dim {self.dim}, but the model has {shape.grid} "
-                f"and {shape.dim}"
+                f"and {shape.dim}: build it with the values of the model"
             )
 
     def embed(
@@ -59,7 +59,7 @@ class SinCos(PositionEncoding):
         positions: Float[Tensor, "patches ndim"],
         grid: tuple[int, ...],
     ) -> Float[Tensor, "batch tokens dim"]:
-        """Add the waves to the tokens that have positions."""
+        """Add sines and cosines to the tokens that have positions."""
         count = self.dim // (2 * len(self.grid))
         steps = positions.new_tensor([max(n - 1, 1) for n in self.grid])
         exponents = torch.arange(count, device=positions.device, dtype=positions.dtype) / count

@@ -1,4 +1,4 @@
-"""VisionLLaMA's axial RoPE: each pair of dimensions turns with one axis, at a fixed frequency."""
+"""VisionLLaMA's axial RoPE: each pair of dimensions rotates with one axis, at a fixed frequency."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["VisionLLaMA"]
 
 
 class VisionLLaMA(RotaryEncoding):
-    """Rotate `head_dim // (2 * ndim)` pairs for each axis, axis by axis, with nothing to learn.
+    """Rotate `head_dim // (2 * ndim)` pairs of dimensions per axis, without learned parameters.
 
-    The frequencies are those of the code published with LieRE: from 1 to exp(-4) for positions in [0, 1].
+    The frequencies are those of the published LieRE code: from 1 to exp(-4) for positions in [0, 1].
 
     Args:
         ndim: Number of position axes.
-        head_dim: Width of a head; what does not fill a pair on each axis is not rotated.
-        num_heads: Heads of a layer.
+        head_dim: Width of a head; dimensions that do not fill a pair on each axis are not rotated.
+        num_heads: Number of heads per layer.
         depth: Number of layers.
 
     Example:
@@ -51,7 +51,7 @@ class VisionLLaMA(RotaryEncoding):
 
     @classmethod
     def build(cls, shape: TransformerShape) -> PositionEncoding:
-        """Make it for a transformer; it has no options."""
+        """Create the encoding for a transformer; it has no options."""
         return cls(shape.ndim, shape.head_dim, num_heads=shape.num_heads, depth=shape.depth)
 
     def skew_generators(self, layer: int = 0) -> Float[Tensor, "ndim 1 blocks 2 2"]:

@@ -1,1 +1,1 @@
-"""Files: written as a whole or not at all, read with limits and checks."""
+"""Files: atomic writes, and reads with limits and checks."""

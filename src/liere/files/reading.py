@@ -1,8 +1,8 @@
-"""Files that somebody else may have written: regular files only, and never more memory than their size justifies.
+"""Reading untrusted files: regular files only, and never more memory than their size justifies.
 
-What a file claims is not believed. A reader gets bytes through `open_regular`, which never waits for a pipe, or through
-`read_bytes`, which has a limit. What is compressed or claimed may grow to `memory_limit`: 20 times the size of the file
-on the disk, or an allowance that every file has, however small.
+The contents of a file are not trusted. Readers use `open_regular`, which never blocks on a pipe, or `read_bytes`, which
+has a size limit. Compressed data may expand to at most `memory_limit`: 20 times the size of the file on disk, or a
+fixed allowance for small files.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ __all__ = [
 ]
 
 GROWTH = 20
-"""Bytes of memory per byte on the disk. Real arrays and tables that are compressed need 2 to 10."""
-JSON_BYTES = 10_000_000  # real records have some thousand
-LONGEST = 200  # characters of a file's content in a message
+"""Bytes of memory allowed per byte on disk. Real compressed arrays and tables need 2 to 10."""
+JSON_BYTES = 10_000_000  # real records have a few thousand
+LONGEST = 200  # maximum length of file contents quoted in a message
 
 KINDS = {
     stat.S_IFIFO: "a named pipe",
@@ -50,34 +50,34 @@ KINDS = {
 
 
 class DamagedError(InputError):
-    """A file does not hold what it should; the message names it."""
+    """A file with invalid contents; the message names the file."""
 
 
 def check_regular(path: Path) -> None:
-    """Raise `DamagedError` unless a path leads to a regular file: reading a pipe or a device may never end.
+    """Raise `DamagedError` unless a path is a regular file, since reading a pipe or a device may never end.
 
     Raises:
-        FileNotFoundError: If there is nothing.
-        DamagedError: If it is something else.
+        FileNotFoundError: If the path does not exist.
+        DamagedError: If it is not a regular file.
     """
     try:
         mode = path.stat().st_mode
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
-        raise DamagedError(f"{path} is a link that leads to itself: move it away, and put a file there") from None
+        raise DamagedError(f"{path} is a link that leads to itself: replace it with a regular file") from None
     _check_mode(path, mode)
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file to read bytes.
+    """Open a regular file for reading bytes.
 
     Raises:
-        FileNotFoundError: If there is none.
-        DamagedError: If it is something else.
+        FileNotFoundError: If the file does not exist.
+        DamagedError: If it is not a regular file.
     """
     check_regular(path)
-    # It may have been replaced since: an open that does not wait, then a look at what was opened.
+    # The file may have been replaced since: open it without blocking, then check the open file.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
         _check_mode(path, os.fstat(descriptor).st_mode)
@@ -88,15 +88,15 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def read_bytes(path: Path, most: int) -> bytes:
-    """Return what a regular file holds.
+    """Return the contents of a regular file.
 
     Args:
         path: The file.
-        most: How many bytes it may have.
+        most: Maximum size in bytes.
 
     Raises:
-        FileNotFoundError: If there is none.
-        DamagedError: If it has more, or is something else.
+        FileNotFoundError: If the file does not exist.
+        DamagedError: If it is larger, or is not a regular file.
     """
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -107,11 +107,11 @@ def read_bytes(path: Path, most: int) -> bytes:
 
 
 def memory_limit(size: int, allowance: int) -> int:
-    """Return how many bytes of memory a file may take.
+    """Return how many bytes of memory the contents of a file may take.
 
     Args:
-        size: Its size on the disk.
-        allowance: What every file may take, however small.
+        size: Size of the file on disk.
+        allowance: Bytes that any file may take, however small.
 
     Example:
         >>> memory_limit(10, allowance=1_000), memory_limit(500, allowance=1_000)
@@ -121,16 +121,16 @@ def memory_limit(size: int, allowance: int) -> int:
 
 
 def read_gzip(path: Path, allowance: int, most: int = sys.maxsize) -> bytes:
-    """Return what a gzip file holds.
+    """Return the decompressed contents of a gzip file.
 
     Args:
         path: The file.
-        allowance: Bytes that it may expand to even if it is small.
-        most: Bytes that it may expand to even if it is large.
+        allowance: Bytes to which any file may expand, however small.
+        most: Bytes to which no file may expand further, however large.
 
     Raises:
-        FileNotFoundError: If there is none.
-        DamagedError: If it expands to more than that or than `memory_limit`, or is damaged.
+        FileNotFoundError: If the file does not exist.
+        DamagedError: If it expands beyond `memory_limit` or `most`, or is damaged.
     """
     with open_regular(path) as file:
         most = min(memory_limit(os.fstat(file.fileno()).st_size, allowance), most)
@@ -142,16 +142,16 @@ def read_gzip(path: Path, allowance: int, most: int = sys.maxsize) -> bytes:
                 raise
             raise DamagedError(f"{path} is damaged ({reason(error)})") from None
     if len(content) > most:
-        raise DamagedError(f"{path} expands to more than {most:,} bytes: unpack it with gunzip if it is meant to")
+        raise DamagedError(f"{path} expands to more than {most:,} bytes: if that is intended, unpack it with gunzip")
     return content
 
 
 def read_json(path: Path, most: int = JSON_BYTES) -> Any:
-    """Return what a JSON file in UTF-8 holds.
+    """Return the contents of a JSON file in UTF-8.
 
     Raises:
-        FileNotFoundError: If there is none.
-        DamagedError: If it is too large or damaged, or names a field twice.
+        FileNotFoundError: If the file does not exist.
+        DamagedError: If it is too large or damaged, or has a duplicate field.
     """
     content = read_bytes(path, most)
     try:
@@ -162,7 +162,7 @@ def read_json(path: Path, most: int = JSON_BYTES) -> Any:
 
 
 def reason(error: Exception) -> str:
-    """Return what an error says, in one line.
+    """Return the message of an error as one line.
 
     Example:
         >>> reason(ValueError("first\\n  second")), reason(EOFError())
@@ -173,7 +173,7 @@ def reason(error: Exception) -> str:
 
 
 def shorten(text: str) -> str:
-    """Return text without its end where it is too long for a message.
+    """Return text, truncated if it is too long for a message.
 
     Example:
         >>> shorten("short"), len(shorten(1_000 * "long"))
@@ -184,20 +184,20 @@ def shorten(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def warn_once(line: str) -> None:
-    """Write a warning to standard error, the same one only once."""
+    """Write a warning to standard error, each one only once."""
     print(f"liere: warning: {visible(line)}", file=sys.stderr, flush=True)
 
 
 def _check_mode(path: Path, mode: int) -> None:
     if not stat.S_ISREG(mode):
         kind = KINDS.get(stat.S_IFMT(mode), "something else")
-        raise DamagedError(f"{path} is {kind}, not a regular file: move it away, and put a file there")
+        raise DamagedError(f"{path} is {kind}, not a regular file: replace it")
 
 
 def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise InputError(f"{name!r} is there twice")
+            raise InputError(f"duplicate field {name!r}")
         found[name] = value
     return found

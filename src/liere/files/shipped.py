@@ -1,4 +1,4 @@
-"""Files that come with the project and are installed with the package: recipes, and the runs behind the tables."""
+"""Files that are installed with the package: recipes, and the runs behind the tables."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def shipped_folder(name: str) -> Path | None:
-    """Return a top-level folder of the project: its copy in the installed package, or that of the checkout, if any."""
+    """Return a top-level folder of the project, from the installed package or the checkout; None if there is none."""
     folders = [PACKAGE / name]
-    if PACKAGE.parent.name == "src":  # elsewhere, two folders up is nothing of the project's
+    if PACKAGE.parent.name == "src":  # only then is this a checkout
         folders.append(PACKAGE.parents[1] / name)
     return next((folder for folder in folders if folder.is_dir()), None)
 
@@ -21,16 +21,16 @@ def experiments_folder() -> Path:
     """Return the folder of the recipes.
 
     Raises:
-        FileNotFoundError: If there is none.
+        FileNotFoundError: If it is not installed.
     """
     folder = shipped_folder("experiments")
     if folder is None:
-        raise FileNotFoundError("the experiments are not installed: take them from the project's folder experiments/")
+        raise FileNotFoundError("the experiments are not installed: copy the folder experiments/ from the project")
     return folder
 
 
 def find_recipe(path: Path) -> Path | None:
-    """Return the shipped file that a path like `experiments/spatial/small.yaml` names, wherever one is; None if none.
+    """Return the shipped file for a path like `experiments/spatial/small.yaml`, or None if there is none.
 
     Example:
         >>> find_recipe(Path("experiments/spatial/small.yaml")).name, find_recipe(Path("experiments/../README.md"))

@@ -1,4 +1,4 @@
-"""Files of weights, read without executing code."""
+"""Reading weights files without executing code."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from liere.files.torch_files import check_torch_file
 __all__ = ["load_weights"]
 
 ALLOWANCE = 256 * 2**20
-"""Bytes that the weights of a file may have, however small the file; see `liere.files.reading`."""
+"""Bytes that the weights of any file may take, however small the file; see `liere.files.reading`."""
 
 
 def load_weights(path: Path) -> dict[str, Tensor]:
-    """Read a state dict from a `.safetensors` file, or from a torch file: a state dict or a Lightning checkpoint.
+    """Return the state dict in a `.safetensors` file, or in a torch file with a state dict or Lightning checkpoint.
 
     Raises:
-        FileNotFoundError: If there is no such file.
+        FileNotFoundError: If the file does not exist.
         ImportError: If it needs safetensors, which is not installed.
-        ValueError: If it holds anything but tensors by name.
+        ValueError: If it contains anything but named tensors.
     """
     if not path.exists():
-        raise FileNotFoundError(f"no file of weights at {path}")
+        raise FileNotFoundError(f"there is no weights file {path}: check the path")
     check_regular(path)
     if path.suffix == ".safetensors":
         try:
@@ -44,24 +44,24 @@ def load_weights(path: Path) -> dict[str, Tensor]:
         raise
     except Exception as error:
         raise InputError(
-            f"{path} is damaged, or not a file of weights that can be read without executing code "
-            f"({type(error).__name__})"
+            f"{path} is damaged, or not a weights file that can be read without executing code "
+            f"({type(error).__name__}): save model.state_dict()"
         ) from error
     weights = content.get("state_dict", content) if isinstance(content, dict) else content
     if not isinstance(weights, dict) or not all(
         isinstance(name, str) and isinstance(value, Tensor) for name, value in weights.items()
     ):
-        raise InputError(f"{path} does not hold a state dict: save model.state_dict()")
+        raise InputError(f"{path} does not contain a state dict: save model.state_dict()")
     _check_memory(path, weights)
     return weights
 
 
 def _check_memory(path: Path, weights: dict[str, Tensor]) -> None:
-    """Raise `DamagedError` if tensors say that they are much larger than what is in the file, number by number."""
+    """Raise `DamagedError` if the tensors claim to be much larger than the contents of the file."""
     limit = memory_limit(path.stat().st_size, ALLOWANCE)
     claimed = sum(value.numel() * value.element_size() for value in weights.values())
     if claimed > limit:
         raise DamagedError(
-            f"{path} holds weights that claim {claimed:,} bytes, but at most {limit:,} are allowed for a file of its "
-            "size: save model.state_dict()"
+            f"{path} has weights that claim {claimed:,} bytes, but a file of its size may have at most {limit:,}: "
+            "save model.state_dict()"
         )

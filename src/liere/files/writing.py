@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all."""
+"""Atomic writes, and checks that a folder is writable."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ ACCESS_ERRORS = {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOSPC, errno.ED
 
 
 def is_system_error(error: Exception, *, with_access: bool = True) -> bool:
-    """Return whether an error is about the machine and not about what a file holds.
+    """Return whether an error is caused by the system rather than by the contents of a file.
 
-    Seeking to a place that a damaged file names is an `OSError`, too (EINVAL), but it is damage.
+    Seeking to an offset given in a damaged file is an `OSError` too (EINVAL), but it is caused by the contents.
 
     Args:
         error: The error.
-        with_access: Whether to count a file that is missing, forbidden or has no space left, too. One of many files
-            that is passed over where it cannot be read is no reason to stop.
+        with_access: Whether to include missing files, missing permissions and full disks. Leave them out when an
+            unreadable file among many can be skipped.
 
     Example:
         >>> is_system_error(OSError(errno.EIO, "disk")), is_system_error(OSError(errno.EINVAL, "seek"))
@@ -36,10 +36,10 @@ def is_system_error(error: Exception, *, with_access: bool = True) -> bool:
 
 
 def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
-    """Write a file so that whoever looks, at any moment, sees the old content or the new one, even after a crash.
+    """Write a file so that readers always see either the old or the new contents, even after a crash.
 
     Raises:
-        OSError: If it cannot be written, for want of space say. The old file is left as it was.
+        OSError: If the file cannot be written, for example because the disk is full. The old file is not changed.
 
     Example:
         >>> folder = Path(tempfile.mkdtemp())
@@ -47,7 +47,7 @@ def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
         >>> (folder / "note.txt").read_text(), len(list(folder.iterdir()))
         ('whole', 1)
     """
-    # Names of files, which may be part of a text, may hold bytes that are no UTF-8.
+    # Text may include file names, which may not be valid UTF-8.
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -58,7 +58,7 @@ def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
         temporary.replace(path)
         _sync_folder(path.parent)
     except BaseException as error:
-        with contextlib.suppress(OSError):  # what was wrong first is told
+        with contextlib.suppress(OSError):  # report the first error
             temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise OSError(f"{path} could not be written ({error.strerror}): {_remedy(error)}") from error
@@ -66,14 +66,14 @@ def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
 
 
 def prepare_folder(folder: Path, name: str) -> None:
-    """Make a folder and make sure that files can be written to it, before hours are spent.
+    """Create a folder and check that it is writable, before a long computation starts.
 
     Args:
         folder: The folder.
-        name: The argument that it came from, for the message.
+        name: Name of the argument, for the error message.
 
     Raises:
-        OSError: If that is not so.
+        OSError: If the folder cannot be created or written to.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -84,12 +84,12 @@ def prepare_folder(folder: Path, name: str) -> None:
 
 def _remedy(error: OSError) -> str:
     if isinstance(error, IsADirectoryError):
-        return "move the folder of that name away"
-    return "make the folder" if isinstance(error, FileNotFoundError) else "free some space or choose another folder"
+        return "move or rename the folder of that name"
+    return "create the folder" if isinstance(error, FileNotFoundError) else "free some space or choose another folder"
 
 
 def _sync_folder(folder: Path) -> None:
-    """Have the new name on the disk, too, where the system can."""
+    """Flush the new file name to disk, where the system supports it."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

@@ -1,1 +1,1 @@
-"""What a trained encoding does."""
+"""Inspection of position encodings."""

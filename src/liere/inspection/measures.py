@@ -1,4 +1,4 @@
-"""What a position encoding does, in numbers."""
+"""Numbers that describe a position encoding: angles, commutators, relativity errors, gradients."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ __all__ = [
 ]
 
 FIXED, LEARNED = 1, 2  # entries of a generator that are not zero
-PAIRS = 128  # random pairs of positions whose relativity is measured
+PAIRS = 128  # number of random pairs of positions for the relativity error
 
 
 @dataclass(frozen=True)
 class LayerNumbers:
-    """Numbers of one layer; None where the encoding has no rotations."""
+    """Numbers of one layer; None if the encoding has no rotations."""
 
     angles: list[list[float]] | None
-    """For each axis the angles, in radians, that its planes turn by across the training grid, all heads together."""
+    """For each axis, the angles in radians by which its planes rotate across the training grid, for all heads."""
     commutator: list[float] | None
-    """For each head `|AB - BA| / |A||B|`, averaged over blocks and pairs of axes."""
+    """For each head, `|AB - BA| / |A||B|`, averaged over blocks and pairs of axes."""
     relativity: float | None
-    """Mean of `|R(x)^T R(y) - R(y - x)| / |R|` over pairs of positions in the grid, all heads."""
+    """Mean of `|R(x)^T R(y) - R(y - x)| / |R|` over heads and random pairs of positions in the grid."""
     generator_gradient: float | None
-    """Norm of the gradient of the layer's own generators; None where layers share them, or where they are frozen."""
+    """Norm of the gradient of the layer's generators; None if layers share them or they are frozen."""
     qkv_gradient: float | None
-    """Norm of the gradient of the query, key and value weights; None where they are frozen."""
+    """Norm of the gradient of the query, key and value weights; None if they are frozen."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ class Inspection:
 
 
 def inspect_model(model: VisionTransformer, *, seed: int = 0) -> Inspection:
-    """Measure what the position encoding of a model does.
+    """Return numbers that describe the position encoding of a model.
 
     Args:
-        model: The model, which is left as it was.
-        seed: Seed of the random input for the gradients and of the pairs of positions.
+        model: The model, which is not changed.
+        seed: Seed of the random inputs for the gradients and of the random pairs of positions.
 
     Returns:
         The numbers; gradients are those of the sum of squared logits for two random inputs.
@@ -113,7 +113,7 @@ def inspect_model(model: VisionTransformer, *, seed: int = 0) -> Inspection:
 
 
 def basis_pattern(encoding: RotaryEncoding) -> Tensor:
-    """Return which entries of a generator are zero (0), fixed (1) and learned (2), `[head_dim, head_dim]`.
+    """Return which entries of a generator are zero (0), fixed (1) or learned (2), `[head_dim, head_dim]`.
 
     Example:
         >>> from liere import LieRE
@@ -139,14 +139,14 @@ def relativity_errors(
     y: Float[Tensor, "pairs ndim"],
     layer: int = 0,
 ) -> Float[Tensor, "heads pairs"]:
-    """Return `|R(x)^T R(y) - R(y - x)| / |R|` in Frobenius norms: 0 where only relative positions matter, at most 2."""
+    """Return `|R(x)^T R(y) - R(y - x)| / |R|` in Frobenius norms: 0 if only relative positions matter, at most 2."""
     start, end, step = (encoding.rotations(p, layer) for p in (x.double(), y.double(), y.double() - x.double()))
     error = torch.linalg.matrix_norm(start.mT @ end - step).square().sum(-1).sqrt()
     return error / math.sqrt(encoding.num_blocks * encoding.block_size)
 
 
 def gradients(model: VisionTransformer, *, seed: int = 0) -> dict[str, Tensor]:
-    """Return the gradient of every parameter for the sum of squared logits of two random inputs."""
+    """Return the gradient of the sum of squared logits of two random inputs for every trainable parameter."""
     generator = torch.Generator().manual_seed(seed)
     parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
     like = model.patch_embed.projection.weight

@@ -1,4 +1,4 @@
-"""What a position encoding does, as a picture."""
+"""A figure that shows what a position encoding does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["draw_inspection"]
 
 
 def draw_inspection(model: VisionTransformer, numbers: Inspection, title: str, path: Path) -> None:
-    """Draw the patterns of the basis beside each other, angles, commutators, relativity errors and gradients."""
+    """Draw the patterns of generators, and the angles, commutators, relativity errors and gradients of a model."""
     with canvas(path, 2, 4, cell=(3.4, 3.1)) as (figure, axes):
         figure.suptitle(title, fontsize=13)
         for ax, (name, encoding) in zip(axes[0], _patterns(model, numbers), strict=True):
@@ -34,7 +34,7 @@ def draw_inspection(model: VisionTransformer, numbers: Inspection, title: str, p
 def _patterns(model: VisionTransformer, numbers: Inspection) -> list[tuple[str, RotaryEncoding | None]]:
     ndim, head_dim = len(model.grid), numbers.head_dim
     own = model.encoding if isinstance(model.encoding, RotaryEncoding) else None
-    with warnings.catch_warnings(action="ignore"):  # of a dimension that pairs leave over, which the picture shows
+    with warnings.catch_warnings(action="ignore"):  # the figure shows dimensions that are not rotated
         pairs = LieRE(ndim, head_dim, block_size=2)
     return [
         ("this model", own),
@@ -48,32 +48,33 @@ def _draw_pattern(ax: Any, name: str, encoding: RotaryEncoding | None) -> None:
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch
 
-    ax.set_title(f"Basis: {name}")
+    ax.set_title(f"Generators: {name}")
     if encoding is None:
         _say(ax, "no rotations")
         return
-    colours = {"zero": "#23395d", "fixed": "#7fb2e5", "learned": "#f9c846"}
-    ax.imshow(basis_pattern(encoding).numpy(), cmap=ListedColormap(list(colours.values())), vmin=0, vmax=2)
+    colors = {"zero": "#23395d", "fixed": "#7fb2e5", "learned": "#f9c846"}
+    ax.imshow(basis_pattern(encoding).numpy(), cmap=ListedColormap(list(colors.values())), vmin=0, vmax=2)
     ax.set(xticks=[], yticks=[])
-    ax.set_xlabel(f"{encoding.num_blocks} blocks of {encoding.block_size} in a head of {encoding.head_dim}")
+    blocks = "1 block" if encoding.num_blocks == 1 else f"{encoding.num_blocks} blocks"
+    ax.set_xlabel(f"{blocks} of size {encoding.block_size}, head_dim {encoding.head_dim}")
     if name == "this model":
-        handles = [Patch(color=colour, label=label) for label, colour in colours.items()]
+        handles = [Patch(color=color, label=label) for label, color in colors.items()]
         ax.legend(handles=handles, loc="upper right", fontsize=7, framealpha=0.9)
 
 
 def _draw_angles(ax: Any, numbers: Inspection) -> None:
-    ax.set_title("Turn of each plane across the grid")
+    ax.set_title("Rotation angles across the grid")
     layers = [layer.angles for layer in numbers.layers if layer.angles is not None]
     if not layers:
         _say(ax, "no rotations")
         return
     axes = len(layers[0])
-    colours = [encoding_color(name) for name in ("liere8", "liere", "visionllama", "rope_mixed")]
+    colors = [encoding_color(name) for name in ("liere8", "liere", "visionllama", "rope_mixed")]
     for axis in range(axes):
         offset = (axis - (axes - 1) / 2) * 0.6 / axes
         points = [(layer + offset, angle) for layer, angles in enumerate(layers) for angle in angles[axis] if angle]
         index, angles = zip(*points, strict=True) if points else ((), ())
-        ax.scatter(index, angles, s=4, alpha=0.35, lw=0, color=colours[axis % 4], label=f"axis {axis}")
+        ax.scatter(index, angles, s=4, alpha=0.35, lw=0, color=colors[axis % 4], label=f"axis {axis}")
     ax.set(xlabel="layer", ylabel="radians", yscale="log" if any(map(_turns, layers)) else "linear")
     ax.legend(fontsize=7, markerscale=3, framealpha=0.9)
 
@@ -82,7 +83,7 @@ def _draw_commutators(ax: Any, numbers: Inspection) -> None:
     ax.set_title("Commutator |AB − BA| / |A||B|")
     rows = [layer.commutator for layer in numbers.layers if layer.commutator is not None]
     if not rows:
-        _say(ax, "one axis: nothing to commute" if numbers.rotated_dims else "no rotations")
+        _say(ax, "one axis: no commutators" if numbers.rotated_dims else "no rotations")
         return
     image = ax.imshow(rows, aspect="auto", cmap="magma", vmin=0)
     ax.set(xlabel="head", ylabel="layer")
@@ -96,7 +97,7 @@ def _draw_relativity(ax: Any, numbers: Inspection) -> None:
         return
     distances, errors = zip(*numbers.relativity_by_distance, strict=True)
     ax.scatter(distances, errors, s=10, color=encoding_color("liere8"), alpha=0.7, lw=0)
-    ax.set(xlabel="distance of x and y", ylabel="relative to |R|", ylim=(-0.03, max(1.0, max(errors) * 1.1)))
+    ax.set(xlabel="distance between x and y", ylabel="relative to |R|", ylim=(-0.03, max(1.0, max(errors) * 1.1)))
     ax.grid(color=GRID)
 
 

@@ -1,4 +1,4 @@
-"""How much the attention of each layer changes when the grid moves and nothing else does."""
+"""How much the attention of each layer changes when only the placement of the grid changes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["LayerChange", "attention_changes"]
 
 @dataclass(frozen=True)
 class LayerChange:
-    """How much attention a layer moves to other tokens; 0 is none, 1 is all of it.
+    """The fraction of attention that a layer moves to other tokens, from 0 (none) to 1 (all).
 
     Attributes:
-        patches: Of the queries of patches, mean over patches, heads, images and offsets.
-        prefix: Of the queries of CLS and registers; None where there are none.
+        patches: Mean over the queries of patches, heads, images and offsets.
+        prefix: The same for the queries of CLS and registers; None if there are none.
     """
 
     patches: float
@@ -36,16 +36,16 @@ def attention_changes(
     images: Float[Tensor, "batch channels *size"],
     offsets: Sequence[tuple[float, ...]],
 ) -> list[LayerChange]:
-    """Return for each layer how much its attention changes when the grid is moved.
+    """Return how much the attention of each layer changes when the grid is moved.
 
-    Each layer gets the tokens that it gets at the origin, so that a change is its own and not an earlier layer's. The
-    change of a query is the total variation distance of its attention before and after. Attention that depends on
-    relative positions alone does not change.
+    Each layer receives the same tokens as at the origin, so changes do not accumulate over layers. The change of a
+    query is the total variation distance between its attention before and after the move. Attention that depends only
+    on relative positions does not change.
 
     Args:
         model: A model in eval mode, whose encoding has coordinates.
-        images: What it looks at.
-        offsets: Where to move the grid, in token steps on each axis.
+        images: Input images.
+        offsets: Offsets of the grid, in token steps on each axis.
 
     Raises:
         ValueError: If the encoding has no coordinates, the model is in train mode, or there are no offsets.
@@ -59,9 +59,12 @@ def attention_changes(
         [0.0, 0.0]
     """
     if not model.encoding.has_coordinates:
-        raise InputError(f"the encoding {type(model.encoding).__name__} has no coordinates that could be moved")
+        raise InputError(
+            f"the encoding {type(model.encoding).__name__} has no coordinates to move: use a model with a rotary or "
+            "sincos encoding"
+        )
     if model.training or not offsets:
-        raise InputError("attention_changes needs a model in eval mode, and at least one offset")
+        raise InputError("attention_changes needs a model in eval mode and at least one offset: call model.eval()")
     layers = [module for module in model.modules() if isinstance(module, Attention)]
     seen = _arguments(model, layers, images)
     before = [_attention(layer, arguments) for layer, arguments in zip(layers, seen, strict=True)]
@@ -86,7 +89,7 @@ def attention_changes(
 
 
 def _arguments(model: VisionTransformer, layers: list[Attention], images: Tensor) -> list[tuple[Any, ...]]:
-    """Return what each layer is called with."""
+    """Return the arguments with which each layer is called."""
     seen: list[tuple[Any, ...]] = []
     hooks = [layer.register_forward_pre_hook(lambda _, arguments: seen.append(arguments)) for layer in layers]
     try:

@@ -1,1 +1,1 @@
-"""Weights and models of other code."""
+"""Integrations with models and weights of other libraries."""

@@ -1,4 +1,4 @@
-"""Weights of the published LieRE code."""
+"""Loading weights of the published LieRE code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["from_reference", "is_reference"]
 HEAD_DIM = 64  # fixed in the published code
 ENCODINGS = ("absolute", "visionllama", "rope_mixed", "liere")
 
-# Published name of a parameter -> ours, and its shape in terms of the model's dimensions.
+# Published name of a parameter -> name here, and shape in terms of the model's dimensions.
 NAMES = {
     "cls_token": ("cls_token", (1, 1, "dim")),
     "to_patch_embedding.1.weight": ("patch_embed.projection.weight", ("dim", "patch")),
@@ -46,7 +46,7 @@ LAYER_NAMES = {
     "1.fn.net.3.weight": ("mlp.3.weight", ("dim", "mlp")),
     "1.fn.net.3.bias": ("mlp.3.bias", ("dim",)),
 }
-EMBEDDING = "pos_embedding"  # kept by the rotary variants too, where it is zero and unused
+EMBEDDING = "pos_embedding"  # also present in the rotary variants, where it is zero and unused
 GENERATORS = "position_encoder.generator_raw_params"
 
 
@@ -58,16 +58,16 @@ def from_reference(
     patch_size: int | Sequence[int],
     in_channels: int = 3,
 ) -> VisionTransformer:
-    """Make a model from weights of the published code (StanfordMIMI/LieRE), with the same logits.
+    """Create a model from weights of the published code (StanfordMIMI/LieRE), with the same logits.
 
     The published code uses the generators of layer 0 in every layer, and positions whose spacing drifts with the
-    resolution; so does the result: its encoding shares layers, and its position policy is `"reference"`.
+    resolution. The result does the same: its encoding shares layers, and its position policy is `"reference"`.
 
     Args:
-        state_dict: Weights, with or without the `model.` prefix that Lightning gives them.
+        state_dict: Weights, with or without the `model.` prefix added by Lightning.
         encoding: `"absolute"`, `"visionllama"`, `"rope_mixed"`, `"liere"` (dense) or `"liere<b>"`.
-        image_size: Input size in training: an int for square images, or a tuple with one entry an axis.
-        patch_size: The same for a patch.
+        image_size: Input size in training: an int for square images, or a tuple with one entry per axis.
+        patch_size: Patch size, in the same format.
         in_channels: Channels of the input.
 
     Returns:
@@ -75,14 +75,14 @@ def from_reference(
 
     Raises:
         TypeError: If `state_dict` does not map names to tensors.
-        ValueError: If the weights do not fit; the message lists the missing, unexpected and misshapen keys.
+        ValueError: If the weights do not match; the message lists missing and unexpected keys and wrong shapes.
 
     Example:
         >>> weights = {"fc.weight": torch.zeros(3)}
         >>> from_reference(weights, encoding="liere8", image_size=32, patch_size=4)  # doctest: +ELLIPSIS
         Traceback (most recent call last):
             ...
-        liere.errors.InputError: state_dict does not fit encoding='liere8', image_size=(32, 32), ...
+        liere.errors.InputError: state_dict does not match encoding='liere8', image_size=(32, 32), ...
           missing: cls_token, mlp_head.0.bias, mlp_head.0.weight, mlp_head.1.bias, ...
     """
     _check_encoding(encoding)
@@ -90,12 +90,12 @@ def from_reference(
     grid = grid_shape(image, patch)
     weights = _without_prefix(state_dict)
     depth = _depth(weights)
-    context = f"state_dict does not fit encoding={encoding!r}, image_size={image}, patch_size={patch}, {in_channels=}"
+    context = f"state_dict does not match encoding={encoding!r}, image_size={image}, patch_size={patch}, {in_channels=}"
     dims = _dimensions(weights) | {"patch": in_channels * math.prod(patch), "tokens": 1 + math.prod(grid)}
     probe = create_encoding(encoding, TransformerShape(grid, HEAD_DIM, 1, 1))
     _check(weights, _expected_shapes(dims, depth, probe), context)
     if dims["dim"] % HEAD_DIM:
-        raise InputError(f"{context}:\n  cls_token is {dims['dim']} wide, but the published heads are {HEAD_DIM} wide")
+        raise InputError(f"{context}:\n  cls_token has width {dims['dim']}, which is not a multiple of {HEAD_DIM}")
     shape = TransformerShape(grid, dims["dim"], dims["dim"] // HEAD_DIM, depth, num_prefix_tokens=1)
     model = VisionTransformer(
         create_encoding(encoding, shape, **{"share_layers": True} if isinstance(probe, LieRE) else {}),
@@ -114,7 +114,7 @@ def from_reference(
 
 
 def is_reference(state_dict: Mapping[str, Tensor]) -> bool:
-    """Return whether the weights are named as in the published code."""
+    """Return whether the weights have the names of the published code."""
     return any(name.removeprefix("model.") == "to_patch_embedding.1.weight" for name in state_dict)
 
 
@@ -127,7 +127,7 @@ def _check_encoding(encoding: Any) -> None:
 def _without_prefix(state_dict: Mapping[str, Tensor]) -> dict[str, Tensor]:
     if not isinstance(state_dict, Mapping):
         raise InputTypeError(
-            f"state_dict must map names to tensors, got {type(state_dict).__name__}: give .state_dict()"
+            f"state_dict must map names to tensors, got {type(state_dict).__name__}: pass model.state_dict()"
         )
     if isinstance(state_dict.get("state_dict"), Mapping):
         raise InputTypeError("state_dict is a whole checkpoint: pass checkpoint['state_dict']")
@@ -138,13 +138,13 @@ def _without_prefix(state_dict: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _depth(weights: Mapping[str, Tensor]) -> int:
-    """Return the number of layers: no more than there are weights, whatever the name of a weight claims."""
+    """Return the number of layers, limited by the number of weights in case a name has an absurd index."""
     layers = [int(found[1]) for name in weights if (found := re.match(r"transformer\.layers\.(\d{1,9})\.", name))]
     return min(1 + max(layers, default=0), max(len(weights), 1))
 
 
 def _dimensions(weights: Mapping[str, Tensor]) -> dict[str, Any]:
-    """Read the dimensions from weights; None where the weight is missing or cannot be."""
+    """Return the dimensions of the weights; None if a weight is missing or malformed."""
 
     def size(name: str, axes: int, axis: int) -> int | None:
         return weights[name].shape[axis] if name in weights and weights[name].ndim == axes else None
@@ -170,10 +170,10 @@ def _names(depth: int) -> dict[str, tuple[str, tuple[int | str, ...]]]:
 def _expected_shapes(
     dims: Mapping[str, int | None], depth: int, head_encoding: PositionEncoding
 ) -> dict[str, tuple[int | None, ...]]:
-    """Return the shape that each weight needs; None where another weight, which is missing, would tell.
+    """Return the expected shape of each weight; a size is None if it is unknown because another weight is missing.
 
     Args:
-        dims: The dimensions that `NAMES` speaks of.
+        dims: The dimensions used in `NAMES`.
         depth: Number of layers.
         head_encoding: The encoding, for a single head.
     """
@@ -190,8 +190,8 @@ def _check(weights: Mapping[str, Tensor], expected: Mapping[str, tuple[int | Non
     problems = {
         "missing": sorted(set(expected) - set(weights)),
         "unexpected": sorted(set(weights) - set(expected)),
-        "misshapen": [
-            f"{name} is {list(weights[name].shape)}, needs {_readable(shape)}"
+        "wrong shape": [
+            f"{name} is {list(weights[name].shape)}, expected {_readable(shape)}"
             for name, shape in expected.items()
             if name in weights and not _fits(weights[name], shape)
         ],
@@ -221,6 +221,6 @@ def _translate(weights: Mapping[str, Tensor], model: VisionTransformer) -> dict[
         translated["encoding.embedding"] = weights[EMBEDDING]
     if isinstance(rope, LieRE):
         row, column = torch.triu_indices(rope.block_size, rope.block_size, offset=1)
-        upper = weights[GENERATORS][:, 0, :, row, column]  # layer 0 is the one that takes effect
+        upper = weights[GENERATORS][:, 0, :, row, column]  # only layer 0 has an effect
         translated["encoding.generators"] = upper.unflatten(1, (rope.num_heads, rope.num_blocks))[None]
     return translated

@@ -1,1 +1,1 @@
-"""Packages that are not installed with `liere` itself."""
+"""Optional dependencies."""

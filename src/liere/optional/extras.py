@@ -1,4 +1,4 @@
-"""Packages that are not installed with `liere` itself, and the command that installs them."""
+"""Optional dependencies, and the commands that install them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ EXTRAS = {
     "onnxruntime": "onnx",
     "onnxscript": "onnx",
 }
-"""The extra of a package; of all others it is `train`."""
+"""The extra that installs a package; for all other packages it is `train`."""
 NAMES = {"yaml": "PyYAML", "PIL": "Pillow", "av": "PyAV", "lightning": "Lightning"}
 TRAINING = (
     *("yaml", "pydantic", "lightning", "filelock", "safetensors", "scipy"),
     *("tensorboard", "torchvision", "PIL", "numpy"),
 )
-"""What a run needs from its first step to its last."""
+"""Packages that a training run needs."""
 
 
 def explain_missing(error: ImportError) -> str:
-    """Return what an error of an import says, with the command that installs what is missing.
+    """Return the message for an import error, with the command that installs the missing package.
 
     Example:
         >>> explain_missing(ModuleNotFoundError("No module named 'yaml'", name="yaml"))
@@ -41,7 +41,7 @@ def explain_missing(error: ImportError) -> str:
 
 
 def require(*packages: str) -> None:
-    """Raise `ImportError`, with the command that installs it, for a package that is missing; nothing is imported.
+    """Raise `ImportError`, with an installation command, if a package is missing, without importing any.
 
     Example:
         >>> require("torch")

@@ -1,4 +1,4 @@
-"""Lightning, imported where it is used: it takes seconds, and needs a torchvision that can be imported."""
+"""Lightning, imported only when it is used: it takes seconds, and needs a working torchvision."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from liere.optional.torchvision_ops import import_with_torchvision
 
 __all__ = ["import_lightning"]
 
-# What Lightning says of choices that are made here on purpose.
+# Warnings of Lightning about deliberate choices of this library.
 EXPECTED = (
     ".*does not have many workers.*",
     ".*`isinstance\\(treespec, LeafSpec\\)` is deprecated.*",
@@ -20,13 +20,13 @@ EXPECTED = (
 
 
 def import_lightning() -> ModuleType:
-    """Return `lightning.pytorch`, quiet.
+    """Return `lightning.pytorch`, with expected warnings and log messages silenced.
 
     Raises:
-        ImportError: Where it is not installed.
+        ImportError: If it is not installed.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # deprecations inside of it and its dependencies
+        warnings.simplefilter("ignore")  # deprecations in Lightning and its dependencies
         try:
             pl = import_with_torchvision("lightning.pytorch")
         except ImportError as error:

@@ -1,7 +1,7 @@
-"""Torchvision, and what imports it, beside a torch that its compiled part was not built for.
+"""Import of torchvision, and of packages that need it, when its compiled operators do not match the installed torch.
 
-Such a torchvision (a wheel from PyPI beside torch for CPUs) leaves out its compiled operators, then asks for two of
-them and fails to import, and with it everything that needs its image transforms, such as timm.
+Such a torchvision (for example a wheel built for CUDA next to torch for CPUs) cannot load its compiled operators, then
+refers to two of them and fails to import, and so does every package that needs its image transforms, such as timm.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ OPERATORS = ("nms", "qnms")
 SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 
 _libraries: list[torch.library.Library] = []
-"""Operators live as long as these."""
+"""Declared operators exist only as long as these."""
 
 
 def import_with_torchvision(name: str) -> ModuleType:
-    """Return a module that needs torchvision: one of its own, or of timm or Lightning, which import it.
+    """Return a module that needs torchvision: one of its own modules, or one of timm or Lightning.
 
-    Where only torchvision's compiled operators are missing they are declared, not implemented: whoever calls one gets
-    an error.
+    If only torchvision's compiled operators are missing, they are declared but not implemented: calling one raises an
+    error.
 
     Raises:
         ImportError: If the module is not installed.
@@ -35,7 +35,7 @@ def import_with_torchvision(name: str) -> ModuleType:
 
 
 def _repair_torchvision() -> None:
-    """Make `import torchvision` work; nothing happens where it does, or is not installed."""
+    """Make `import torchvision` work, if it is installed and does not work already."""
     if importlib.util.find_spec("torchvision") is None:
         return
     try:

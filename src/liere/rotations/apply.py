@@ -1,4 +1,4 @@
-"""Rotating queries and keys."""
+"""Rotation of queries and keys."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from liere.errors import InputError, InputTypeError
-from liere.rotations.operators import rotate_operator, rotate_planes_operator
+from liere.rotations.operators import rotate_each_operator, rotate_operator, rotate_planes_operator
 from liere.rotations.plain import rotate_plainly
 from liere.shapes import Float
 from liere.tracing import kernels_may_run
@@ -24,15 +24,16 @@ def apply_rotations(
 
     Args:
         x: Queries or keys.
-        rotations: One rotation a head, token and block. A batch dimension is optional, and one head serves all.
-        num_prefix_tokens: Leading tokens without a position (CLS, registers), left as they are.
+        rotations: One rotation per head, token and block. Batch dimensions are optional, and a single head is
+            broadcast to all heads.
+        num_prefix_tokens: Number of leading tokens without a position (CLS, registers), which are not rotated.
 
     Returns:
-        A tensor of the shape and dtype of `x`. Dimensions beyond `blocks * b` are left as they are.
+        A tensor of the shape and dtype of `x`. Dimensions beyond `blocks * b` are not rotated.
 
     Raises:
         TypeError: If `x` is not a floating-point tensor.
-        ValueError: If the shapes do not fit together.
+        ValueError: If the shapes do not match.
 
     Example:
         >>> q = torch.randn(2, 4, 1 + 9, 16)
@@ -43,9 +44,7 @@ def apply_rotations(
     """
     check_shapes(x, rotations, num_prefix_tokens)
     rotations = rotations.to(x.dtype)
-    if _is_shared(rotations) and kernels_may_run(x, rotations):
-        return rotate_operator([x], _drop_batch(rotations), num_prefix_tokens)[0]
-    return rotate_plainly(x, rotations, num_prefix_tokens)
+    return _rotate([x], rotations, num_prefix_tokens)[0]
 
 
 def rotate_together(
@@ -53,22 +52,31 @@ def rotate_together(
     rotations: Float[Tensor, "*#batch #heads positions blocks b b"],
     num_prefix_tokens: int = 0,
 ) -> list[Float[Tensor, "*batch heads tokens head_dim"]]:
-    """Rotate tensors of one shape, such as queries and keys, in one go.
+    """Rotate several tensors of the same shape, such as queries and keys, together.
 
-    The matrices are taken to be rotations: of 2x2 ones only the first column is read, and receives the gradient.
+    The matrices are assumed to be rotations: only the first column of 2x2 matrices is read and receives a gradient.
     """
     check_shapes(xs[0], rotations, num_prefix_tokens)
     x, rotations = xs[0], rotations.to(xs[0].dtype)
+    planes = rotations.shape[-1] == 2 and x.shape[-1] % 2 == 0 and x.dtype in (torch.float32, torch.float64)
+    if planes and kernels_may_run(*xs, rotations):
+        return rotate_planes_operator(xs, rotations, num_prefix_tokens)
+    return _rotate(xs, rotations, num_prefix_tokens)
+
+
+def _rotate(xs: list[Tensor], rotations: Tensor, num_prefix_tokens: int) -> list[Tensor]:
     if kernels_may_run(*xs, rotations):
-        if rotations.shape[-1] == 2 and x.shape[-1] % 2 == 0 and x.dtype in (torch.float32, torch.float64):
-            return rotate_planes_operator(xs, rotations, num_prefix_tokens)
         if _is_shared(rotations):
             return rotate_operator(xs, _drop_batch(rotations), num_prefix_tokens)
+        if rotations.device.type == "cpu":
+            batch = xs[0].ndim - 3
+            rotations = rotations[(None,) * (batch - (rotations.ndim - 5))]
+            return rotate_each_operator(xs, rotations, num_prefix_tokens)
     return [rotate_plainly(x, rotations, num_prefix_tokens) for x in xs]
 
 
 def _is_shared(rotations: Tensor) -> bool:
-    """Return whether one set of rotations serves the whole batch."""
+    """Return whether the whole batch shares one set of rotations."""
     return all(size == 1 for size in rotations.shape[:-5])
 
 
@@ -89,11 +97,11 @@ def check_shapes(
 
     Args:
         x: Queries or keys.
-        rotations: Theirs.
-        num_prefix_tokens: How many of them have none.
-        name: What the caller calls `x`; the others likewise.
-        prefix_name: The argument that gives `num_prefix_tokens`.
-        positions_name: The argument that gives their positions.
+        rotations: Their rotations.
+        num_prefix_tokens: Number of leading tokens without a rotation.
+        name: Name of `x` in error messages.
+        prefix_name: Name of `num_prefix_tokens` in error messages.
+        positions_name: Name of the positions in error messages.
     """
     if not x.is_floating_point():
         raise InputTypeError(f"{name} must hold floating-point numbers, got {x.dtype}: convert it with .float()")
@@ -109,19 +117,19 @@ def check_shapes(
     if positions != tokens - num_prefix_tokens:
         raise InputError(
             f"{name} has {tokens} tokens, {prefix_name}={num_prefix_tokens} of them without a position, but there "
-            f"are {positions} positions: give {tokens - num_prefix_tokens}, as {positions_name}, or another "
+            f"are {positions} positions: pass {tokens - num_prefix_tokens} as {positions_name}, or another "
             f"{prefix_name}, and {name} as [batch, heads, tokens, head_dim]"
         )
-    if rotation_heads != 1 and rotation_heads != heads:  # `in` would not do for symbolic sizes
+    if rotation_heads != 1 and rotation_heads != heads:  # `in` does not work for symbolic sizes
         raise InputError(
             f"rotations are for {rotation_heads} heads, but {name} has {heads}: build the encoding with "
-            f"num_heads={heads}, or with share_heads=True where queries and keys have different numbers of heads"
+            f"num_heads={heads}, or with share_heads=True if queries and keys have different numbers of heads"
         )
     if blocks * size > head_dim:
-        raise InputError(f"{blocks} blocks of {size} need a head of {blocks * size}, but {name} has {head_dim}")
+        raise InputError(f"{blocks} blocks of size {size} need head_dim {blocks * size}, but {name} has {head_dim}")
     aligned = zip(reversed(rotation_batch), reversed(batch), strict=False)
     if len(rotation_batch) > len(batch) or any(mine != 1 and mine != theirs for mine, theirs in aligned):
         raise InputError(
             f"{positions_name} have batch shape {rotation_batch}, but {name} has {batch}: "
-            "give one set of positions for the whole batch, or one for each member"
+            "give one set of positions for the whole batch, or one per example"
         )

@@ -1,8 +1,8 @@
-"""Rotating queries and keys in few large products: the batch makes the columns.
+"""Rotation of queries and keys in a few large products, with the batch as columns.
 
-All members of a batch share the rotation of a position, so `R q` for the whole batch is one product of a matrix with a
-matrix. Blocks smaller than what products are good at are put together, with zeros between them. Nothing is made that
-is larger than the queries: tokens are taken a cacheful at a time, and go straight to their places beside the prefix.
+All examples of a batch share the rotation of a position, so `R q` for the whole batch is a single matrix product.
+Blocks too small for efficient products are combined into larger ones, padded with zeros. No temporary is larger than
+the queries: tokens are processed in chunks that fit in the cache, and written directly to their place after the prefix.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from torch import Tensor
 
 from liere.rotations.buffers import take_buffer
 
-__all__ = ["rotate_backward", "rotate_forward", "rotate_planes_backward", "rotate_planes_forward"]
+__all__ = ["rotate_backward", "rotate_forward", "rotate_planes_backward", "rotate_planes_forward", "unrotated"]
 
 GROUP = 16
-"""Blocks are put together up to this size: `torch.bmm` hardly takes longer for it than for smaller ones."""
+"""Blocks are combined up to this size: `torch.bmm` takes hardly longer for it than for smaller ones."""
 CPU_CHUNK = 2**22
 OTHER_DEVICE_CHUNK = 2**28
 
@@ -25,7 +25,7 @@ OTHER_DEVICE_CHUNK = 2**28
 def rotate_forward(xs: list[Tensor], R: Tensor, prefix: int) -> list[Tensor]:
     """Rotate each `x` `[*batch, heads, tokens, head_dim]` by `R` `[heads or 1, positions, blocks, b, b]`."""
     groups = _group(R)
-    outs = [_unrotated(x, prefix, groups.shape[2] * groups.shape[4]) for x in xs]
+    outs = [unrotated(x, prefix, groups.shape[2] * groups.shape[4]) for x in xs]
     for tokens in _chunks(xs, R.shape[1]):
         columns = _gather("columns", xs, groups, tokens, prefix)
         _scatter(_product(columns, groups[tokens].flatten(0, 2).mT), outs, groups, tokens, prefix)
@@ -37,9 +37,9 @@ def rotate_backward(
 ) -> tuple[list[Tensor], Tensor]:
     """Return the gradients of the tensors and of the rotations (empty if not wanted)."""
     groups = _group(R)
-    outs = [_unrotated(x, prefix, groups.shape[2] * groups.shape[4]) for x in grads]
+    outs = [unrotated(x, prefix, groups.shape[2] * groups.shape[4]) for x in grads]
     heads, positions, blocks, size, _ = R.shape
-    # Positions outermost, as the rotations come and as their own gradient takes them.
+    # Positions come first in memory, as in the rotations and in the gradient of the exponential.
     dR = R.new_empty((positions, heads, blocks, size, size) if wants_rotations else 0)
     for tokens in _chunks(xs, positions):
         columns = _gather("columns", grads, groups, tokens, prefix)
@@ -54,7 +54,7 @@ def rotate_planes_forward(xs: list[Tensor], R: Tensor, prefix: int) -> list[Tens
     """Rotate by `R` `[*batch, heads, positions, pairs, 2, 2]` as complex numbers."""
     turns = _turns(R)
     width = 2 * turns.shape[-1]
-    outs = [_unrotated(x, prefix, width) for x in xs]
+    outs = [unrotated(x, prefix, width) for x in xs]
     for x, out in zip(xs, outs, strict=True):
         torch.mul(_as_complex(x, prefix, width), turns, out=_as_complex(out, prefix, width))
     return outs
@@ -79,7 +79,7 @@ def rotate_planes_backward(
 
 
 def _group(R: Tensor) -> Tensor:
-    """Return `[positions, heads, groups, g, g]`, each group a few blocks on a diagonal."""
+    """Return `[positions, heads, groups, g, g]`, where each group has several blocks on its diagonal."""
     R = R.transpose(0, 1)
     positions, heads, blocks, size, _ = R.shape
     together = max((n for n in range(1, blocks + 1) if blocks % n == 0 and n * size <= GROUP), default=1)
@@ -97,8 +97,8 @@ def _ungroup(groups: Tensor, size: int) -> Tensor:
     return apart.diagonal(dim1=3, dim2=5).movedim(-1, 3).flatten(2, 3)
 
 
-def _unrotated(x: Tensor, prefix: int, width: int) -> Tensor:
-    """Return a contiguous tensor like `x` that holds what is not rotated, and room for the rest."""
+def unrotated(x: Tensor, prefix: int, width: int) -> Tensor:
+    """Return a contiguous tensor like `x` with the unrotated parts copied; the rest is uninitialized."""
     out = torch.empty_like(x, memory_format=torch.contiguous_format)
     out[..., :prefix, :] = x[..., :prefix, :]
     out[..., width:] = x[..., width:]
@@ -106,7 +106,7 @@ def _unrotated(x: Tensor, prefix: int, width: int) -> Tensor:
 
 
 def _chunks(xs: list[Tensor], positions: int) -> Iterator[slice]:
-    """Yield tokens of all tensors together."""
+    """Yield slices of tokens that are small enough for all tensors together."""
     chunk = CPU_CHUNK if xs[0].device.type == "cpu" else OTHER_DEVICE_CHUNK
     bytes_each = sum(x.numel() * x.element_size() for x in xs) // max(1, xs[0].shape[-2])
     count = max(1, chunk // max(1, bytes_each))
@@ -114,7 +114,7 @@ def _chunks(xs: list[Tensor], positions: int) -> Iterator[slice]:
 
 
 def _places(xs: list[Tensor], groups: Tensor, tokens: slice, prefix: int) -> Iterator[Tensor]:
-    """Yield views `[tokens, heads, groups, columns..., g]` of what is rotated in each tensor."""
+    """Yield views `[tokens, heads, groups, columns..., g]` of the rotated part of each tensor."""
     count, size = groups.shape[2], groups.shape[-1]
     for x in xs:
         body = x[..., prefix + tokens.start : prefix + tokens.stop, : count * size].unflatten(-1, (count, size))
@@ -138,7 +138,7 @@ def _gather(key: str, xs: list[Tensor], groups: Tensor, tokens: slice, prefix: i
 
 
 def _scatter(columns: Tensor, outs: list[Tensor], groups: Tensor, tokens: slice, prefix: int) -> None:
-    """Copy columns to their places."""
+    """Copy columns to their places in the outputs."""
     places = list(_places(outs, groups, tokens, prefix))
     shape = (*places[0].shape[:3], len(places), *places[0].shape[3:])
     for place, part in zip(places, columns.view(shape).unbind(3), strict=True):
@@ -146,7 +146,7 @@ def _scatter(columns: Tensor, outs: list[Tensor], groups: Tensor, tokens: slice,
 
 
 def _turns(R: Tensor) -> Tensor:
-    """Return rotations of planes as complex numbers: `R (x, y)` is `turn (x + iy)`."""
+    """Return plane rotations as complex numbers: `R (x, y)` is `turn (x + iy)`."""
     return torch.complex(R[..., 0, 0].contiguous(), R[..., 1, 0].contiguous())
 
 

@@ -1,7 +1,7 @@
 """The exponential of one chunk of matrices, by a polynomial and squarings, and its gradient.
 
-The backward pass keeps nothing: it makes the intermediates of a chunk again, and needs two products for each of the
-forward pass.
+The forward pass stores no intermediates: the backward pass recomputes those of a chunk, and then needs two products for
+each product of the forward pass.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def store_exponentials(work: Workspace, w: Powers, p: Polynomial, chunk: Chunk, 
 
 
 def _square(layout: Layout, R: Tensor, out: Tensor, *, small: bool) -> None:
-    """Write `R R`; or, if small, `2 E + E E`, which is the same for matrices `E = R - I`."""
+    """Write `R R` to `out`; if small, write `2 E + E E`, which is the same for matrices `E = R - I`."""
     layout.product(R, R, out=out)
     if small:
         out.add_(R, alpha=2)

@@ -1,9 +1,9 @@
-"""The exponential of many matrices and its gradient, a cacheful at a time and in buffers that are used again.
+"""The exponential of many matrices and its gradient, computed in chunks that fit in the cache, with reused buffers.
 
-Large temporaries cost more than the products: the memory is new each time and the caches are passed by. So the batch is
-sorted by how often its members must be squared, and cut into chunks that stay in the cache.
+Large temporaries cost more than the products: they are allocated each time and do not fit in the cache. So the batch is
+sorted by the number of squarings that its members need, and cut into chunks that stay in the cache.
 
-The functions of this file look at values. They run inside operators that `torch.compile` does not look into.
+The functions of this file read values. They run inside operators that are opaque to `torch.compile`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _exp_sorted(X: Tensor, *others: Tensor, gradient: bool) -> Tensor:
     order = sort_by_level(own)
     order = None if order is None else order.to(X.device)
     out = torch.empty_like(X, memory_format=torch.contiguous_format)
-    # Tiny matrices go back to their places faster all at once than chunk by chunk.
+    # Reordering tiny matrices is faster all at once than chunk by chunk.
     final = _inverse(order) if order is not None and work.layout is Columns else None
     target = Members(work, out, order if final is None else None)
     source, *gradients = (Members(work, x, order) for x in (X, *others))

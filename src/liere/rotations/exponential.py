@@ -17,23 +17,23 @@ from liere.rotations.squarings import LargeNormError, check_norms, level, skew_n
 from liere.shapes import Float, Real
 from liere.tracing import kernels_may_run, values_are_visible, without_autocast
 
-__all__ = ["exp_products", "exp_skew", "position_rotations"]
+__all__ = ["exp_products", "exp_skew", "norm_error_of_positions", "position_rotations"]
 
-# Layers are computed together while their rotations are small: so many bytes.
+# Layers are computed together as long as their rotations take at most this many bytes.
 TOGETHER = 2**24
 
 
 def exp_skew(X: Float[Tensor, "*batch b b"]) -> Float[Tensor, "*batch b b"]:
     """Return the rotations `exp(X)` of skew-symmetric matrices.
 
-    Closed forms for 2x2 (cosine and sine) and 3x3 (Rodrigues); for larger ones a polynomial, and as many squarings as
-    the norm of each matrix asks for. Computed in fp32, or fp64 for fp64 input, whatever the autocast state; half
-    precision is cast back. Differentiable, also twice; defined on skew matrices, so gradients are meaningful on that
-    space only.
+    2x2 matrices (cosine and sine) and 3x3 matrices (Rodrigues) use closed forms; larger ones use a polynomial, followed
+    by as many squarings as the norm of each matrix requires. The computation runs in fp32, or in fp64 for fp64 input,
+    regardless of autocast; half-precision results are cast back. The result is twice differentiable. The function is
+    defined on skew matrices, so gradients are meaningful on that space only.
 
-    In fp64, entries of `exp(X)` and of `exp(X) exp(X)^T` are off by at most `4 eps (1 + norm)`, where `norm` is the
-    spectral norm of `X`; in fp32 by `(4 + b / 16) eps (1 + norm)` and `(4 + b / 8) eps (1 + norm)`. These bounds are
-    measured, for b up to 128 and norms up to 1e4.
+    In fp64, the error of each entry of `exp(X)` and of `exp(X) exp(X)^T` is at most `4 eps (1 + norm)`, where `norm` is
+    the spectral norm of `X`; in fp32 it is at most `(4 + b / 16) eps (1 + norm)` and `(4 + b / 8) eps (1 + norm)`.
+    These bounds were measured for b up to 128 and norms up to 1e4.
 
     Args:
         X: Skew-symmetric matrices.
@@ -43,8 +43,8 @@ def exp_skew(X: Float[Tensor, "*batch b b"]) -> Float[Tensor, "*batch b b"]:
 
     Raises:
         TypeError: If `X` is not a floating-point tensor.
-        ValueError: If `X` is not a batch of square matrices, or (b > 2, not while tracing) of a spectral norm beyond
-            `2**20`.
+        ValueError: If `X` is not a batch of square matrices, or if a spectral norm exceeds `2**20` (checked for b > 2,
+            except while tracing).
 
     Example:
         >>> import math
@@ -68,22 +68,28 @@ def position_rotations(
     positions: Real[Tensor, "*batch tokens ndim"],
     generators: Float[Tensor, "layers ndim heads blocks b b"],
 ) -> Iterator[Float[Tensor, "*batch heads tokens blocks b b"]]:
-    """Yield the rotations `exp(sum_d p_d A_d)` of each layer, in the type of the generators (fp32 or fp64).
+    """Yield the rotations `exp(sum_d p_d A_d)` of each layer, in the dtype of the generators (fp32 or fp64).
 
-    The same as `exp_skew(skew_at_positions(positions, A))`, without keeping the sums, and with as little work as the
-    positions allow. A device other than the CPU is waited for once, for all the layers that are given.
+    Equivalent to `exp_skew(skew_at_positions(positions, A))`, but does not store the sums and exploits the structure of
+    the positions. On devices other than the CPU it synchronizes once for all the given layers.
 
-    A position that is a multiple of another may get its rotation as a product, which adds up rounding: in fp64, entries
-    of `R` are off by up to `(4 + b / 4) eps (1 + norm)` and those of `R R^T` by up to `(4 + b / 2) eps (1 + norm)`.
+    The rotation of a position that is a multiple of another may be computed as a product, which accumulates rounding
+    errors: in fp64, the error of each entry is at most `(4 + b / 4) eps (1 + norm)` for `R` and at most
+    `(4 + b / 2) eps (1 + norm)` for `R R^T`.
     """
     try:
         yield from _rotations_by_layer(positions.to(generators.dtype), generators)
     except LargeNormError as error:
-        raise LargeNormError(
-            error.norm,
-            f"positions of up to {positions.abs().max().item():.3g}, times generators, have",
-            "use smaller positions or generators (init_scale)",
-        ) from None
+        raise norm_error_of_positions(error, positions) from None
+
+
+def norm_error_of_positions(error: LargeNormError, positions: Tensor) -> LargeNormError:
+    """Return an error that says what to change where matrices are sums of generators."""
+    return LargeNormError(
+        error.norm,
+        f"positions of up to {positions.abs().max().item():.3g}, times generators, have",
+        "use smaller positions or generators (init_scale)",
+    )
 
 
 def _rotations_by_layer(positions: Tensor, generators: Tensor) -> Iterator[Tensor]:
@@ -107,9 +113,9 @@ def _rotations_by_layer(positions: Tensor, generators: Tensor) -> Iterator[Tenso
 
 
 def exp_products(norm: float, size: int, dtype: torch.dtype = torch.float32) -> int:
-    """Return how many matrix products `exp_skew` makes for a `size` x `size` matrix of this norm.
+    """Return the number of matrix products that `exp_skew` needs for a `size` x `size` matrix of this norm.
 
-    The norm is the one that `exp_skew` scales by: Frobenius, divided by sqrt(2).
+    The norm is the one by which `exp_skew` scales: the Frobenius norm divided by sqrt(2).
 
     Example:
         >>> exp_products(262.0, 64), exp_products(262.0, 3), exp_products(262.0, 2)
@@ -129,7 +135,7 @@ def _exp_2x2(X: Tensor) -> Tensor:
 def _exp_3x3(X: Tensor) -> Tensor:
     if X.device.type == "cpu" and values_are_visible(X):
         check_norms(skew_norm(X), lambda large: X[large])
-    # exp(X) = I + sin(t)/t X + (1 - cos t)/t^2 X^2. Both factors are smooth functions of t^2, by their series near 0.
+    # exp(X) = I + sin(t)/t X + (1 - cos t)/t^2 X^2. Both factors are smooth functions of t^2; near 0, use their series.
     square = X[..., 0, 1] ** 2 + X[..., 0, 2] ** 2 + X[..., 1, 2] ** 2
     near = square < 1
     angle = torch.where(near, 1, square).sqrt()

@@ -1,8 +1,8 @@
-"""Positions on rays from the origin: which ray, and which multiple of the ray's unit.
+"""Positions on rays from the origin: the ray of each position, and its multiple of the ray's unit.
 
-Where positions are a window of a lattice through the origin (a grid, and wherever whole steps move it), the answer is
-arithmetic of integers: a point is its coordinates' greatest common divisor times a primitive direction. Other positions
-are searched, unless a look at all of them at once shows that none is twice another, which every ray begins with.
+If positions are a window of a lattice through the origin (a grid, possibly moved by whole steps), the answer is integer
+arithmetic: a point is the greatest common divisor of its coordinates times a primitive direction. Other positions are
+searched, unless a vectorized test shows that none is twice another, which every ray found by the search begins with.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from torch import Tensor
 
 __all__ = ["Lines", "find_lines"]
 
-# The search takes a moment, and more positions than these are rarely on rays unless they are a grid.
+# The search is slow, and larger sets of positions are rarely on rays unless they are a grid.
 MAX_SEARCHED = 4096
-# Coordinates of a moved grid are sums and products of rounded numbers: so many eps may they be off.
+# Allowed relative error, in eps: coordinates of a moved grid are sums and products of rounded numbers.
 GRID_ROUNDING = 2.0
 
 
 class Lines(NamedTuple):
-    """Rays that hold at least two positions."""
+    """Rays that contain at least two positions."""
 
     ray: Tensor
-    """Which ray each position is on, `[tokens]`; -1 for none."""
+    """Index of the ray of each position, `[tokens]`; -1 for none."""
     multiple: Tensor
-    """Which multiple of the unit of its ray each position is, `[tokens]`."""
+    """Multiple of the unit of its ray for each position, `[tokens]`."""
     low: Tensor
     """Lowest multiple of each ray, `[rays]`."""
     high: Tensor
     """Highest multiple of each ray, `[rays]`."""
     last: Tensor
-    """Which position is the highest multiple of each ray, `[rays]`."""
+    """Index of the position with the highest multiple of each ray, `[rays]`."""
 
 
 def find_lines(positions: Tensor) -> Lines | None:
     """Return the rays of positions `[tokens, ndim]` in host memory, or None if no two positions share one.
 
-    On each ray, every multiple between the lowest and the highest is there (a window), or the lowest is 1 and for
-    each multiple both of its halves are there (a search). Positions that precede a window, all at the same place like
-    CLS and registers in its center, are on no ray.
+    Each ray either has every multiple between its lowest and highest (a window), or its lowest multiple is 1 and it has
+    both halves of each multiple (a search). Identical positions that precede a window, like those of CLS and registers
+    in its center, are on no ray.
     """
     if positions.numel() == 0:
         return None
@@ -59,7 +59,7 @@ def find_lines(positions: Tensor) -> Lines | None:
 
 
 def _window_integers(points: Tensor, eps: float) -> Tensor | None:
-    """Return points as integers `[tokens, ndim]` of a lattice through the origin, if they are a full window of one."""
+    """Return points as integers `[tokens, ndim]` of a lattice through the origin if they fill a window of it."""
     axes = [column.unique(return_inverse=True) for column in points.unbind(-1)]
     if not len(points) or math.prod(len(values) for values, _ in axes) != len(points):
         return None
@@ -74,8 +74,8 @@ def _window_integers(points: Tensor, eps: float) -> Tensor | None:
 
 
 def _steps(values: Tensor, eps: float) -> Tensor | None:
-    """Return ascending coordinates as consecutive integers of a common spacing, or None if they are not."""
-    if len(values) == 1:  # any spacing would do, and no two points share a ray unless this is 0
+    """Return ascending coordinates as consecutive multiples of a common spacing, or None if they are not."""
+    if len(values) == 1:  # any spacing works, and no two points share a ray unless this is 0
         return (values != 0).to(torch.int64)
     steps = (values / ((values[-1] - values[0]) / (len(values) - 1))).round()
     spacing = (values @ steps) / (steps @ steps)
@@ -85,7 +85,7 @@ def _steps(values: Tensor, eps: float) -> Tensor | None:
 
 
 def _window_lines(integers: Tensor, start: int) -> Lines | None:
-    """Return the rays of a window, whose first point is position `start`."""
+    """Return the rays of a window whose first point is position `start`."""
     multiple = functools.reduce(torch.gcd, integers.unbind(-1)).abs()
     directions = integers // multiple.clamp(min=1)[:, None]
     _, ray = directions.unique(dim=0, return_inverse=True)
@@ -95,7 +95,7 @@ def _window_lines(integers: Tensor, start: int) -> Lines | None:
 
 
 def _make_lines(ray: Tensor, multiple: Tensor) -> Lines | None:
-    """Return the rays of positions, without those that hold only one."""
+    """Return the rays of positions, without those that contain only one."""
     on = (ray >= 0).nonzero().flatten()
     counts = ray[on].bincount()
     shared = counts > 1
@@ -113,7 +113,7 @@ def _make_lines(ray: Tensor, multiple: Tensor) -> Lines | None:
 
 
 def _any_doubled(points: Tensor, eps: float) -> bool:
-    """Return whether twice some point may be another one, up to rounding: on each axis there is such a coordinate."""
+    """Return whether twice some point may be another one, up to rounding: every axis has such a coordinate."""
     possible = (points != 0).any(-1) & points.isfinite().all(-1)
     for column in points.unbind(-1):
         values = column.sort().values
@@ -125,7 +125,7 @@ def _any_doubled(points: Tensor, eps: float) -> bool:
 
 
 def _search(positions: Tensor, eps: float) -> Lines | None:
-    """Return the rays of any points, of which a multiple counts if its halves do."""
+    """Return the rays of arbitrary points; a multiple counts only if both of its halves do."""
     points: list[list[float]] = positions.tolist()
     lengths = [math.hypot(*p) for p in points]
     directions = defaultdict(list)

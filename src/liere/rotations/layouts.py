@@ -1,8 +1,8 @@
-"""Two ways to lay out a batch of matrices, so that products run near the speed of the machine.
+"""Two memory layouts for a batch of matrices, so that products run close to the peak speed of the machine.
 
-Libraries multiply batches of large matrices well and batches of tiny ones badly: for each 8x8 product they spend more
-time on the call than on the numbers. With the batch as the innermost axis a product is `b` elementwise operations over
-the whole batch, which vectorize whatever the size of the matrices.
+Libraries are fast for batches of large matrices and slow for batches of tiny ones: each 8x8 product takes less time
+than the call around it. With the batch as the innermost axis, a product is `b` elementwise operations over the whole
+batch, which vectorize for any matrix size.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from torch import Tensor
 __all__ = ["COLUMNS_UP_TO", "Columns", "Layout", "Rows", "layout_for"]
 
 COLUMNS_UP_TO = 9
-"""Largest block that is multiplied elementwise on CPU; from about here on `torch.bmm` is faster."""
+"""Largest block that is multiplied elementwise on CPU; for larger ones `torch.bmm` is faster."""
 
 
 class Rows:
-    """`[n, b, b]`, for the library's batched product."""
+    """`[n, b, b]`, multiplied with torch's batched product."""
 
     axis = 0
-    """Which axis counts the matrices."""
+    """The axis along which the matrices are stacked."""
 
     @staticmethod
     def shape(count: int, size: int) -> tuple[int, int, int]:
@@ -29,7 +29,7 @@ class Rows:
 
     @staticmethod
     def view(rows: Tensor) -> Tensor:
-        """Return matrices `[n, b, b]` in this layout: as they are."""
+        """Return matrices `[n, b, b]` in this layout, unchanged."""
         return rows
 
     @staticmethod
@@ -44,17 +44,17 @@ class Rows:
 
     @staticmethod
     def diagonal(matrices: Tensor) -> Tensor:
-        """Return `[n, b]`."""
+        """Return the diagonals, `[n, b]`."""
         return matrices.diagonal(dim1=1, dim2=2)
 
     @staticmethod
     def product(a: Tensor, b: Tensor, *, out: Tensor) -> Tensor:
-        """Write `a @ b`: one batched product."""
+        """Write `a @ b` to `out` as one batched product."""
         return torch.bmm(a, b, out=out)
 
     @staticmethod
     def add_product(out: Tensor, a: Tensor, b: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-        """Write `beta out + alpha a @ b`: one batched product."""
+        """Write `beta out + alpha a @ b` to `out` as one batched product."""
         return out.baddbmm_(a, b, beta=beta, alpha=alpha)
 
 
@@ -62,7 +62,7 @@ class Columns:
     """`[b, b, n]`, multiplied elementwise along the batch."""
 
     axis = 2
-    """Which axis counts the matrices."""
+    """The axis along which the matrices are stacked."""
 
     @staticmethod
     def shape(count: int, size: int) -> tuple[int, int, int]:
@@ -71,7 +71,7 @@ class Columns:
 
     @staticmethod
     def view(rows: Tensor) -> Tensor:
-        """Return matrices `[n, b, b]` in this layout: the batch at the end."""
+        """Return matrices `[n, b, b]` in this layout, with the batch as the last axis."""
         return rows.permute(1, 2, 0)
 
     @staticmethod
@@ -86,12 +86,12 @@ class Columns:
 
     @staticmethod
     def diagonal(matrices: Tensor) -> Tensor:
-        """Return `[n, b]`."""
+        """Return the diagonals, `[n, b]`."""
         return matrices.diagonal(dim1=0, dim2=1)
 
     @staticmethod
     def product(a: Tensor, b: Tensor, *, out: Tensor) -> Tensor:
-        """Write `a @ b`: a sum of elementwise products."""
+        """Write `a @ b` to `out` as a sum of elementwise products."""
         terms = zip(a[:, None].unbind(2), b.unbind(0), strict=True)
         torch.mul(*next(terms), out=out)
         for column, row in terms:
@@ -100,7 +100,7 @@ class Columns:
 
     @staticmethod
     def add_product(out: Tensor, a: Tensor, b: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-        """Write `beta out + alpha a @ b`: a sum of elementwise products."""
+        """Write `beta out + alpha a @ b` to `out` as a sum of elementwise products."""
         if beta != 1:
             out.mul_(beta)
         for column, row in zip(a[:, None].unbind(2), b.unbind(0), strict=True):
@@ -109,7 +109,7 @@ class Columns:
 
 
 Layout = type[Rows] | type[Columns]
-"""How a batch of matrices is stored, and what can be done with it; all results go to given buffers."""
+"""How a batch of matrices is stored, and the operations on it; all results are written to given buffers."""
 
 
 def layout_for(size: int, device: torch.device) -> Layout:

@@ -1,4 +1,4 @@
-"""The kernels as operators of torch, with their gradients, so that `torch.compile` takes them as they are."""
+"""The kernels as custom torch operators with gradients, which `torch.compile` treats as opaque."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ import torch
 from torch import Tensor
 
 from liere.generators import skew_at_positions
-from liere.rotations import apply_kernels, exp_kernels, position_kernels
+from liere.rotations import apply_each, apply_kernels, exp_kernels, position_kernels
 from liere.rotations.plain import exp_plainly, rotate_plainly
 from liere.rotations.rays import Rays, find_rays
 
-__all__ = ["exp_skew_operator", "positions_operator", "rotate_operator", "rotate_planes_operator"]
+__all__ = [
+    "exp_skew_operator",
+    "positions_operator",
+    "rotate_each_operator",
+    "rotate_operator",
+    "rotate_planes_operator",
+]
 
 
 @torch.library.custom_op("liere::exp_skew", mutates_args=(), schema="(Tensor X) -> Tensor")
@@ -43,7 +49,7 @@ def _exp_setup(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
 
 def _exp_gradient(ctx: Any, grad: Tensor) -> Tensor:
     (X,) = ctx.saved_tensors
-    if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # somebody wants the gradient of the gradient
+    if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # a second derivative is needed
         (gradient,) = torch.autograd.grad(exp_plainly(X), X, grad, create_graph=True)
         return gradient
     return _exp_skew_backward(X, grad)
@@ -58,7 +64,7 @@ exp_skew_operator.register_autograd(_exp_gradient, setup_context=_exp_setup)
 def positions_operator(positions: Tensor, generators: Tensor, norms: Tensor | None) -> Tensor:
     """Return the rotations `[tokens, matrices, b, b]` of positions `[tokens, ndim]`.
 
-    The generators are `[ndim, matrices, b, b]`, in the type of the positions. Norms, if known, are in host memory.
+    The generators are `[ndim, matrices, b, b]`, in the dtype of the positions. Norms, if known, are in host memory.
     """
     return position_kernels.positions_forward(positions, generators, *_plan(positions, generators, norms))
 
@@ -107,12 +113,12 @@ positions_operator.register_autograd(_positions_gradient, setup_context=_positio
 def _plan(positions: Tensor, generators: Tensor, norms: Tensor | None) -> tuple[Tensor, Rays | None]:
     if norms is None:
         norms = position_kernels.position_norms(positions, generators[None])[0]
-    # Looking for rays on another device would wait for it.
+    # Searching for rays on another device would synchronize with it.
     return norms, find_rays(positions) if positions.device.type == "cpu" else None
 
 
 def _define_rotation(name: str, forward: Callable[..., Any], backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Define an operator that rotates tensors, and its gradient."""
+    """Define an operator that rotates tensors, with its gradient."""
 
     @torch.library.custom_op(
         f"liere::{name}", mutates_args=(), schema="(Tensor[] xs, Tensor rotations, int prefix) -> Tensor[]"
@@ -141,7 +147,7 @@ def _define_rotation(name: str, forward: Callable[..., Any], backward: Callable[
         of_rotations = rotations.new_empty(0)
         if wants_rotations:
             of_rotations = torch.empty_like(rotations)
-            if name == "rotate":  # positions outermost
+            if name == "rotate":  # positions come first in memory
                 of_rotations = rotations.new_empty(rotations.transpose(0, 1).shape).transpose(0, 1)
         return [*(torch.empty_like(x, memory_format=torch.contiguous_format) for x in xs), of_rotations]
 
@@ -154,6 +160,7 @@ def _define_rotation(name: str, forward: Callable[..., Any], backward: Callable[
         given = [torch.zeros_like(x) if grad is None else grad for grad, x in zip(grads, xs, strict=True)]
         wants = rotations.requires_grad
         if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+            xs = [x.view_as(x) for x in xs]  # the same tensor may be given twice, and each has its own gradient
             outs = [rotate_plainly(x, rotations, ctx.prefix) for x in xs]
             inputs = [x for x in (*xs, rotations) if x.requires_grad]
             found = iter(torch.autograd.grad(outs, inputs, given, create_graph=True))
@@ -167,7 +174,7 @@ def _define_rotation(name: str, forward: Callable[..., Any], backward: Callable[
 
 
 def _dense_pairs(x: Tensor) -> Tensor:
-    """Return `x` so that the elements of a row are neighbors, and rows begin at even places."""
+    """Return `x`, copied if necessary so that rows are contiguous and begin at even offsets."""
     even = x.storage_offset() % 2 == 0 and all(stride % 2 == 0 for stride in x.stride()[:-1])
     return x if x.stride(-1) == 1 and even else x.clone(memory_format=torch.contiguous_format)
 
@@ -176,3 +183,4 @@ rotate_operator = _define_rotation("rotate", apply_kernels.rotate_forward, apply
 rotate_planes_operator = _define_rotation(
     "rotate_planes", apply_kernels.rotate_planes_forward, apply_kernels.rotate_planes_backward
 )
+rotate_each_operator = _define_rotation("rotate_each", apply_each.rotate_each_forward, apply_each.rotate_each_backward)

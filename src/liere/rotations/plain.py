@@ -1,4 +1,4 @@
-"""All in ordinary operations: for tracers, function transforms and higher derivatives, and as a reference."""
+"""Implementations in ordinary torch operations: for tracing, function transforms and higher derivatives."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["exp_plainly", "rotate_plainly"]
 
 
 def exp_plainly(X: Tensor) -> Tensor:
-    """Return the exponentials of skew matrices `[..., b, b]`; differentiable as often as one likes.
+    """Return the exponentials of skew matrices `[..., b, b]`, differentiable any number of times.
 
-    Each matrix is squared as often as its own norm asks for. Where norms cannot be looked at, the loop goes on to the
-    ceiling, and a mask stops each matrix.
+    Each matrix is squared as often as its own norm requires. If norms cannot be read (while tracing), the loop runs to
+    the maximum number of squarings, and a mask stops each matrix.
     """
     p = POLYNOMIALS[X.dtype]
     own = levels(skew_norm(X), p)[..., None, None]
@@ -38,9 +38,9 @@ def rotate_plainly(x: Tensor, rotations: Tensor, num_prefix_tokens: int) -> Tens
     blocks, size = rotations.shape[-3], rotations.shape[-1]
     prefix, body = x[..., :num_prefix_tokens, :], x[..., num_prefix_tokens:, :]
     vectors, rest = body[..., : blocks * size].unflatten(-1, (blocks, size)), body[..., blocks * size :]
-    # As many axes as the vectors have: runtimes of exported graphs want to see them.
+    # Some runtimes of exported graphs require all axes to be explicit.
     rotations = rotations[(None,) * (vectors.ndim - rotations.ndim + 1)]
-    with without_autocast(x.device):  # rotations keep the type of what they rotate
+    with without_autocast(x.device):  # keep the dtype of x
         rotated = torch.einsum("...ij,...j->...i", rotations, vectors).flatten(-2)
     if rest.shape[-1]:
         rotated = torch.cat([rotated, rest], dim=-1)

@@ -1,9 +1,9 @@
-"""The polynomial that stands for the exponential of a small skew-symmetric matrix.
+"""The polynomial that approximates the exponential of a small skew-symmetric matrix.
 
-A skew matrix has imaginary eigenvalues and orthogonal eigenvectors, so a polynomial is as good on the matrix as it is
-on the interval of the imaginary axis that holds the eigenvalues. The one taken has degree 12, and its derivative is
-the truncated Chebyshev series of the exponential there: so gradients are as good as values, small rotations keep their
-digits, and it reaches nearly twice as far as Taylor's. It is evaluated in four products, and differentiated in eight:
+A skew matrix has imaginary eigenvalues and orthogonal eigenvectors, so a polynomial is as accurate on the matrix as on
+the interval of the imaginary axis that contains the eigenvalues. This one has degree 12, and its derivative is the
+truncated Chebyshev series of the exponential there: gradients are as accurate as values, small rotations keep their
+precision, and its radius is nearly twice that of a Taylor polynomial. It takes four products, and its gradient eight:
 
     A = X / 2**level
     A2 = A A
@@ -33,7 +33,7 @@ class Polynomial(NamedTuple):
     """Coefficients of the scheme above."""
 
     radius: float
-    """Largest spectral norm of A that it is made for."""
+    """Largest spectral norm of A for which it is accurate."""
     b1: float
     b2: float
     b3: float
@@ -48,7 +48,7 @@ class Polynomial(NamedTuple):
     e3: float
 
     def of_double(self, level: int) -> Polynomial:
-        """Return the polynomial that takes `X` for `X / 2**level`, so that nobody has to scale the matrices."""
+        """Return the polynomial that takes `X` instead of `X / 2**level`, so that matrices need not be scaled."""
         half = 2.0**-level
         return self._replace(
             radius=self.radius / half,
@@ -63,8 +63,8 @@ class Polynomial(NamedTuple):
         )
 
 
-# Printed by `python tools/polynomial.py 2.5 0.5`. Gradients are off by up to 5.4e-8 and 4e-16, values by that times the
-# norm.
+# Printed by `python tools/polynomial.py 2.5 0.5`. The error of gradients is at most 5.4e-8 and 4e-16; that of values is
+# at most as large, times the norm.
 POLYNOMIALS = {
     torch.float32: Polynomial(
         radius=2.5,
@@ -100,7 +100,7 @@ POLYNOMIALS = {
 
 
 class Powers(NamedTuple):
-    """What the evaluation leaves behind for the gradient."""
+    """Intermediate results of the evaluation that the gradient needs."""
 
     A: Tensor
     A2: Tensor
@@ -110,7 +110,7 @@ class Powers(NamedTuple):
 
 
 def evaluate_plainly(A: Tensor, p: Polynomial) -> Tensor:
-    """Return `exp(A) - I` of matrices `[..., b, b]` up to the radius, in operations that any tracer understands."""
+    """Return `exp(A) - I` for matrices `[..., b, b]` up to the radius, in operations that any tracer supports."""
     identity = torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
     A2 = A @ A
     B = p.b1 * A + p.b2 * A2 + p.b3 * (A @ A2)
@@ -120,7 +120,7 @@ def evaluate_plainly(A: Tensor, p: Polynomial) -> Tensor:
 
 
 def evaluate(layout: Layout, w: Powers, p: Polynomial, out: Tensor) -> Tensor:
-    """Write `exp(A) - I` into `out`, given `w.A`; the other buffers of `w` are filled on the way."""
+    """Write `exp(A) - I` into `out`, given `w.A`, and fill the other buffers of `w`."""
     layout.product(w.A, w.A, out=w.A2)
     torch.add(w.A, w.A2, alpha=p.b2 / p.b1, out=w.B)
     layout.add_product(w.B, w.A, w.A2, beta=p.b1, alpha=p.b3)
@@ -133,7 +133,7 @@ def evaluate(layout: Layout, w: Powers, p: Polynomial, out: Tensor) -> Tensor:
 
 
 def pull_back(layout: Layout, w: Powers, p: Polynomial, G: Tensor, buffers: list[Tensor]) -> Tensor:
-    """Return the gradient with respect to `w.A` of `<G, exp(A) - I>`, in one of four buffers."""
+    """Return the gradient of `<G, exp(A) - I>` with respect to `w.A`, stored in one of the four buffers."""
     dL, dQ, dB, dA2 = buffers
     transpose = layout.transpose
     layout.product(G, transpose(w.Q), out=dL)

@@ -1,8 +1,8 @@
-"""Rotations of positions and their gradient: the sums of generators exist only a chunk at a time.
+"""Rotations of positions and their gradient, with the sums of generators in memory for one chunk at a time only.
 
-Positions that are multiples of each other lie on a ray, where rotations are products of one another.
+Positions that are multiples of each other lie on a ray, where rotations are products of each other.
 
-The functions of this file look at values. They run inside operators that `torch.compile` does not look into.
+The functions of this file read values. They run inside operators that are opaque to `torch.compile`.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ __all__ = ["Plan", "make_plan", "position_norms", "positions_backward", "positio
 
 
 def position_norms(positions: Tensor, generators: Tensor) -> Tensor:
-    """Return for each layer and position a bound of the norms of its matrices, in host memory.
+    """Return a bound on the norms of the matrices of each layer and position, in host memory.
 
     Args:
         positions: `[tokens, ndim]`.
         generators: `[layers, ndim, matrices, b, b]`.
 
     Raises:
-        ValueError: If a norm is beyond the ceiling.
+        ValueError: If a norm exceeds `MAX_NORM`.
     """
     if not positions.numel() or not generators.numel():
         return torch.zeros(generators.shape[0], positions.shape[0])
-    # |sum p_d A_d|^2 = sum p_d p_e <A_d, A_e>, elementwise because products may run in TF32; rounding has an allowance.
+    # |sum p_d A_d|^2 = sum p_d p_e <A_d, A_e>, elementwise as products may run in TF32, with a margin for rounding.
     flat, ndim = generators.detach().flatten(-2), positions.shape[-1]
     squares = largest = torch.zeros((), dtype=flat.dtype, device=flat.device)
     for d, e in itertools.product(range(ndim), repeat=2):
@@ -46,7 +46,7 @@ def position_norms(positions: Tensor, generators: Tensor) -> Tensor:
         squares = squares + weights * inner
         largest = largest + (weights * inner).abs()
     norms = ((squares + 32 * torch.finfo(flat.dtype).eps * largest).clamp(min=0) / 2).sqrt()
-    norms = norms.nan_to_num(nan=0.0, posinf=torch.inf).amax(-1).cpu()  # the one time that a device is waited for
+    norms = norms.nan_to_num(nan=0.0, posinf=torch.inf).amax(-1).cpu()  # the only synchronization with a device
     check_norms(norms, lambda large: _written(positions, generators, large))
     return norms
 
@@ -54,7 +54,7 @@ def position_norms(positions: Tensor, generators: Tensor) -> Tensor:
 def positions_forward(positions: Tensor, generators: Tensor, norms: Tensor, rays: Rays | None) -> Tensor:
     """Return the rotations `[tokens, matrices, b, b]` of positions `[tokens, ndim]`.
 
-    The sums `X = sum_d p_d A_d` exist only a chunk at a time. Along rays, rotations are products of one another.
+    The sums `X = sum_d p_d A_d` are in memory for one chunk at a time only. Along rays, rotations are products.
     """
     work = Workspace(generators, generators.shape[1])
     plan = make_plan(positions, generators, norms, rays)
@@ -97,12 +97,12 @@ class Plan(NamedTuple):
     """How rotations of positions are computed."""
 
     positions: Tensor
-    """The given ones, then extra ones that rays begin at."""
+    """The given positions, then the extra ones at which rays begin."""
     levels: Tensor
     rays: Rays | None
 
     def ordered_roots(self) -> tuple[Tensor | None, Tensor, Tensor]:
-        """Return the order of the positions to compute, the positions and their levels in this order."""
+        """Return the order of the positions to compute, and the positions and their levels in this order."""
         if self.rays is None:
             order = sort_by_level(self.levels)
         else:
@@ -114,20 +114,19 @@ class Plan(NamedTuple):
 
 
 def make_plan(positions: Tensor, generators: Tensor, norms: Tensor, rays: Rays | None) -> Plan:
-    """Return how the rotations of positions `[tokens, ndim]` are computed, given bounds of their norms, `[tokens]`."""
+    """Return how to compute the rotations of positions `[tokens, ndim]`, given bounds on their norms, `[tokens]`."""
     p = POLYNOMIALS[positions.dtype]
     if rays is None:
         return Plan(positions, levels(norms, p), None)
-    if (
-        layout_for(generators.shape[-1], generators.device) is Rows
-    ):  # for tiny blocks, products along rays cost nearly as much as the exponential
+    # For tiny blocks, products along rays cost nearly as much as the exponential.
+    if layout_for(generators.shape[-1], generators.device) is Rows:
         rays = rays.with_extra(norms / p.radius)
     own = levels(rays.extra.extend(norms), p)
     return Plan(rays.extra.extend(positions), own, rays.for_levels(own))
 
 
 def _fill(work: Workspace, out: Tensor, generators: Tensor, plan: Plan) -> None:
-    """Write rotations `[positions, matrices, b, b]`: the roots, and what follows from them."""
+    """Write rotations `[positions, matrices, b, b]`: the roots, and the products that follow from them."""
     p = POLYNOMIALS[out.dtype]
     roots, positions, own = plan.ordered_roots()
     target = Members(work, out, roots)
@@ -141,7 +140,7 @@ def _fill(work: Workspace, out: Tensor, generators: Tensor, plan: Plan) -> None:
 
 
 def _written(positions: Tensor, generators: Tensor, large: Tensor) -> Tensor:
-    """Return the matrices of some layers and positions, `[n, matrices, b, b]`."""
+    """Return the matrices of the layers and positions selected by a mask, `[n, matrices, b, b]`."""
     layer, token = large.to(positions.device).nonzero(as_tuple=True)
     return torch.einsum("nd,ndmij->nmij", positions[token].double(), generators[layer].double())
 

@@ -1,4 +1,4 @@
-"""Products in full precision, whatever the settings of torch say."""
+"""Matrix products in full precision, regardless of torch's settings."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["full_precision"]
 
 @contextmanager
 def full_precision(device: torch.device) -> Iterator[None]:
-    """Keep products from running in half precision, TF32 or bfloat16, which leave a far position no digits.
+    """Prevent products from running in half precision, TF32 or bfloat16, which is too coarse for distant positions.
 
-    The setting is one for the whole process.
+    The setting applies to the whole process.
     """
     lowered = [setting for setting in _precisions() if setting.value not in (setting.full, "none")]
     with torch.autocast(device.type, enabled=False):
@@ -30,7 +30,7 @@ def full_precision(device: torch.device) -> Iterator[None]:
 
 
 class _Precision(NamedTuple):
-    """A setting of torch for products of fp32 matrices."""
+    """A torch setting for products of fp32 matrices."""
 
     write: Callable[[str], None]
     value: str

@@ -1,8 +1,8 @@
-"""Rotations of a grid that are products of one another: along a ray from the origin, `R(m p) R(n p) = R((m + n) p)`.
+"""Rotations of a grid that are products of each other: along a ray from the origin, `R(m p) R(n p) = R((m + n) p)`.
 
 Four in ten positions of a 2-D grid are a multiple of another one. Such a rotation costs one product instead of an
-exponential, and its gradient two. A grid away from the origin has fewer multiples of its own positions, but wherever
-two of them are on one ray, both are multiples of a position that is not in the grid: that one is computed as an extra.
+exponential, and its gradient two. A grid away from the origin has fewer multiples of its own positions, but if two of
+them are on the same ray, both are multiples of a position outside the grid, which is computed as an extra position.
 """
 
 from __future__ import annotations
@@ -18,60 +18,60 @@ from liere.rotations.lattice import Lines, find_lines
 __all__ = ["Rays", "Wave", "find_rays"]
 
 RECENT = 8
-# Multiplying adds up the rounding of as many rotations as the multiple says. That is what squaring does as well, unless
-# the root turns by less than a radian or so: such rotations are better computed.
+# A product for the multiple m accumulates the rounding errors of m rotations. So does squaring, unless the root rotates
+# by less than about a radian: then computing the exponential is more accurate.
 ALLOWANCE = 1.25
 # Extra positions are looked up in a table of this width.
 MAX_EXTRA_MULTIPLE = 256
 
 
 class Wave(NamedTuple):
-    """`R[target] = R[left] R[right]`, where no position is twice a target, left or right."""
+    """Products `R[target] = R[left] R[right]`, where no position is a target, left or right twice."""
 
     target: Tensor
     left: Tensor
     right: Tensor
     multiple: Tensor
-    """Which multiple the target is of its root."""
+    """The multiple of its root that each target is."""
 
 
 class Extra(NamedTuple):
-    """Positions that nobody asked for: `positions[anchor] * factor`. They are numbered after the given ones."""
+    """Additional positions, `positions[anchor] * factor`, numbered after the given ones."""
 
     anchor: Tensor
     factor: Tensor
 
     def extend(self, values: Tensor) -> Tensor:
-        """Return what is proportional to positions, `[tokens, ...]`, with the values of the extra ones at the end."""
+        """Return values proportional to positions, `[tokens, ...]`, with those of the extra positions appended."""
         factor = self.factor.to(values).reshape(-1, *[1] * (values.ndim - 1))
         return torch.cat([values, values[self.anchor] * factor]) if len(self.anchor) else values
 
 
 class Rays(NamedTuple):
-    """Which positions are computed, and which follow from them."""
+    """Which rotations are computed as exponentials, and which follow from them as products."""
 
     roots: Tensor
-    """Positions whose rotations are to be computed."""
+    """Positions whose rotations are computed as exponentials."""
     waves: list[Wave]
-    """What follows, one wave after the other."""
+    """Products, to be computed one wave after the other."""
     extra: Extra
-    """Positions that are needed on the way."""
+    """Additional positions that the products need."""
     lines: Lines
 
     def with_extra(self, sizes: Tensor) -> Rays:
-        """Return rays that also begin at positions which were not given, where this saves exponentials.
+        """Return rays that may also begin at extra positions, where this saves exponentials.
 
-        A ray whose lowest multiple is not 1 begins with its unit, if that turns by enough.
+        A ray whose lowest multiple is not 1 begins with its unit if the rotation angle of the unit is large enough.
 
         Args:
-            sizes: How much each rotation turns, as a multiple of what is computed without squaring, `[tokens]`.
+            sizes: Norm of each rotation's generator, as a multiple of the largest that needs no squaring, `[tokens]`.
         """
         _, _, low, high, last = self.lines
         large = ALLOWANCE * sizes[last] / high >= 1
         chosen = (large & (low > 1) & (high <= MAX_EXTRA_MULTIPLE)).nonzero().flatten()
         if not len(chosen):
             return self
-        # The halves of all integers of a range, rounded up and down, are a range.
+        # The halves of all integers of a range, rounded up and down, are a range too.
         candidates = torch.arange(1, int(low[chosen].amax()))
         needed = torch.zeros(len(chosen), len(candidates), dtype=torch.bool)
         first, stop = low[chosen, None], high[chosen, None]
@@ -83,7 +83,7 @@ class Rays(NamedTuple):
         return _build(self.lines, base, chosen[row], candidates[column])
 
     def for_levels(self, levels: Tensor) -> Rays:
-        """Return the rays that are worth following, given how often each position, also extra, is to be squared."""
+        """Return the rays worth following, given the number of squarings of each position, including extra ones."""
         waves, roots = [], [self.roots]
         for wave in self.waves:
             good = ALLOWANCE * torch.exp2(levels[wave.target]) >= wave.multiple
@@ -92,7 +92,7 @@ class Rays(NamedTuple):
         return self._replace(roots=torch.cat(roots), waves=waves)
 
     def of_extra(self) -> Rays:
-        """Return what has to be done for the extra positions alone."""
+        """Return the roots and products of the extra positions alone."""
         given = len(self.lines.ray)
         waves = [_choose(wave, wave.target >= given) for wave in self.waves]
         return self._replace(roots=self.roots[self.roots >= given], waves=waves)
@@ -109,7 +109,7 @@ _lock = threading.Lock()
 def find_rays(positions: Tensor) -> Rays | None:
     """Return the rays of positions `[tokens, ndim]` in host memory, or None if there are none.
 
-    A position counts as a multiple if it is one up to the rounding of its coordinates. The answer is remembered.
+    A position counts as a multiple if it is one up to the rounding of its coordinates. Recent answers are cached.
 
     Example:
         >>> rays = find_rays(torch.tensor([[0.0], [1.0], [2.0], [3.0]]))
@@ -121,7 +121,7 @@ def find_rays(positions: Tensor) -> Rays | None:
             if known.dtype == positions.dtype and torch.equal(known, positions):
                 _recent.insert(0, _recent.pop(index))
                 return rays
-    with torch.inference_mode(False):  # what is remembered serves training, too
+    with torch.inference_mode(False):  # the cached tensors are also used in training
         lines = find_lines(positions)
         nothing = torch.zeros(0, dtype=torch.int64)
         rays = None if lines is None else _build(lines, lines.low, nothing, nothing)
@@ -132,7 +132,7 @@ def find_rays(positions: Tensor) -> Rays | None:
 
 
 def _build(lines: Lines, base: Tensor, extra_ray: Tensor, extra_multiple: Tensor) -> Rays:
-    """Return the rays whose roots are the multiples `base` of the units, given all extra positions that it takes."""
+    """Return the rays whose roots are the multiples `base` of the units, given all necessary extra positions."""
     ray, multiple = torch.cat([lines.ray, extra_ray]), torch.cat([lines.multiple, extra_multiple])
     on = (ray >= 0).nonzero().flatten()
     stride = int(lines.high.amax()) + 1
@@ -149,7 +149,7 @@ def _build(lines: Lines, base: Tensor, extra_ray: Tensor, extra_multiple: Tensor
     steps = Wave(
         target, find(own_ray, (quotient + 1) // 2 * own_base), find(own_ray, quotient // 2 * own_base), quotient
     )
-    # After its halves; even multiples apart from odd ones, so that no half occurs twice.
+    # A multiple comes after its halves, and even multiples are separate from odd ones, so that no half occurs twice.
     turn = 2 * torch.frexp((quotient - 1).double()).exponent + quotient % 2
     turns, sequence = turn.sort(stable=True)
     sizes = turns.unique_consecutive(return_counts=True)[1].tolist()

@@ -1,4 +1,4 @@
-"""How often a matrix has to be halved before the polynomial may take it, and squared afterwards."""
+"""How often a matrix has to be halved before the polynomial is accurate, and its exponential squared afterwards."""
 
 from __future__ import annotations
 
@@ -28,61 +28,62 @@ __all__ = [
 ]
 
 MAX_NORM = 2.0**20
-"""Matrices of a larger spectral norm are refused. Where norms cannot be looked at (tracing), this is the ceiling."""
+"""Largest supported spectral norm; larger ones raise an error, except while tracing, when norms cannot be read."""
 
 
 def skew_norm(X: Tensor) -> Tensor:
-    """Return a bound of the spectral norms of skew matrices `[..., b, b]`, whose singular values come in pairs."""
+    """Return a bound on the spectral norms of skew matrices `[..., b, b]`, whose singular values come in pairs."""
     return torch.linalg.matrix_norm(X.detach()) / math.sqrt(2)
 
 
 def level(norm: float, p: Polynomial) -> int:
-    """Return the number of squarings that one norm asks for."""
+    """Return the number of squarings required by one norm."""
     return max(0, math.ceil(math.log2(norm / p.radius))) if norm > 0 else 0
 
 
 def levels(norms: Tensor, p: Polynomial) -> Tensor:
-    """Return the number of squarings that each norm asks for, as floating-point numbers; none for NaN."""
+    """Return the number of squarings required by each norm, as floating-point numbers; 0 for NaN."""
     return torch.log2(norms / p.radius).ceil().nan_to_num(nan=0.0).clamp(min=0)
 
 
 def max_level(size: int, dtype: torch.dtype) -> int:
-    """Return the number of squarings at the ceiling, for matrices of this size whose planes all turn alike."""
+    """Return the number of squarings at `MAX_NORM` for matrices of this size whose planes all rotate by one angle."""
     return level(MAX_NORM * max(1.0, math.sqrt(size / 2)), POLYNOMIALS[dtype])
 
 
 def small_squarings(size: int, dtype: torch.dtype) -> int:
-    """Return how many of the first squarings are done on `R - I`, since `R` may be near the identity.
+    """Return how many of the first squarings are computed on `R - I`, since `R` may be close to the identity.
 
-    The Frobenius norm exceeds the spectral norm by up to `sqrt(size / 2)`, if all planes turn alike: then a matrix is
-    halved more often than the polynomial needs, and `R` starts near the identity. There a product rounds a diagonal
-    near 1, and every later squaring doubles that error. The entries of `R - I` are small, and so is their rounding.
+    The bound used for scaling exceeds the spectral norm by up to a factor of `sqrt(size / 2)`, if all planes rotate by
+    the same angle: then a matrix is halved more often than necessary, and `R` starts close to the identity. There a
+    product rounds a diagonal near 1, and every later squaring doubles that error. The entries of `R - I` are small, and
+    so are their rounding errors.
 
-    In fp32 the polynomial reaches five times as far, which leaves little to gain for the time it would take: none.
+    In fp32 the radius of the polynomial is five times as large, so the gain would not justify the cost: always 0.
     """
     return level(math.sqrt(size / 2), POLYNOMIALS[dtype]) if dtype == torch.float64 else 0
 
 
 class LargeNormError(InputError):
-    """Matrices are so large that their exponentials have no digits left.
+    """Matrices are so large that rounding errors dominate their exponentials.
 
     Args:
         norm: The largest spectral norm.
-        what: What has it.
-        remedy: How to make it smaller.
+        what: What has this norm, as the beginning of the message.
+        remedy: How to make it smaller, as the end of the message.
     """
 
     def __init__(self, norm: float, what: str = "X has", remedy: str = "scale X down") -> None:
-        super().__init__(f"{what} norm {norm:.3g}, but beyond {MAX_NORM:.3g} a rotation has no digits left: {remedy}")
+        super().__init__(f"{what} norm {norm:.3g}, but beyond {MAX_NORM:.3g} rotations lose all precision: {remedy}")
         self.norm = norm
 
 
 def check_norms(bounds: Tensor, matrices: Callable[[Tensor], Tensor]) -> None:
-    """Raise `LargeNormError` for a spectral norm beyond the ceiling.
+    """Raise `LargeNormError` if a spectral norm exceeds `MAX_NORM`.
 
     Args:
-        bounds: Bounds of the norms. Only where they are too large, the norms themselves are looked at.
-        matrices: Returns the skew matrices of a mask.
+        bounds: Upper bounds on the norms. The norms themselves are computed only where these are too large.
+        matrices: Function that returns the skew matrices selected by a mask.
     """
     large = bounds > MAX_NORM
     if not large.any():
@@ -93,7 +94,7 @@ def check_norms(bounds: Tensor, matrices: Callable[[Tensor], Tensor]) -> None:
 
 
 class Segment(NamedTuple):
-    """Members `start` to `stop` of a chunk, which are squared `level` times."""
+    """Members `start` to `stop` of a chunk, all squared `level` times."""
 
     level: int
     start: int
@@ -101,7 +102,7 @@ class Segment(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Members that are computed together: which ones, and how often each is squared, in ascending order."""
+    """Members that are computed together, and their numbers of squarings in ascending order."""
 
     members: slice
     segments: list[Segment]
@@ -113,12 +114,12 @@ class Chunk(NamedTuple):
 
 
 def sort_by_level(levels: Tensor) -> Tensor | None:
-    """Return the order in which levels ascend, or None if all are the same."""
+    """Return the order that sorts levels, or None if all are the same."""
     return None if not levels.numel() or bool((levels == levels[0]).all()) else levels.argsort(stable=True)
 
 
 def cut_chunks(levels: Tensor, size: int) -> list[Chunk]:
-    """Cut members into chunks of at most `size`. So each member is squared as often as it needs, and no more.
+    """Cut members into chunks of at most `size`, with a segment for each level, so that none is squared too often.
 
     Example:
         >>> cut_chunks(torch.tensor([3, 0, 3]), 2)[0].segments

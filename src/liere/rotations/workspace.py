@@ -1,4 +1,4 @@
-"""A chunk of matrices in buffers that are used again, and the way from tensors to them and back."""
+"""Reusable buffers for a chunk of matrices, and copies between them and tensors."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from liere.rotations.squarings import Chunk
 
 __all__ = ["Members", "Workspace"]
 
-# Bytes of a buffer; about fifteen are in use at a time. Elementwise products want longer rows.
+# Bytes per buffer; about fifteen are in use at a time. Elementwise products are faster with longer rows.
 ROWS_CHUNK = 2**20
 COLUMNS_CHUNK = 2**23
 OTHER_DEVICE_CHUNK = 2**26
 
 
 class Workspace:
-    """The buffers of one call, in the layout that suits the matrices.
+    """The buffers of one call, in the layout best suited to the matrices.
 
     Args:
-        like: Matrices `[..., b, b]` that say size, type and device.
-        each: Matrices a member; members are what chunks are made of.
+        like: Matrices `[..., b, b]` of the desired size, dtype and device.
+        each: Number of matrices per member; a chunk consists of members.
     """
 
     def __init__(self, like: Tensor, each: int = 1) -> None:
@@ -37,19 +37,19 @@ class Workspace:
         self._used = self._matrices = 0
 
     def begin(self, chunk: Chunk) -> Powers:
-        """Take all buffers back and return those of the polynomial, for a new chunk."""
+        """Release all buffers and return those of the polynomial for a new chunk."""
         self._used, self._matrices = 0, chunk.size * self.each
         return Powers(*(self.buffer() for _ in Powers._fields))
 
     def buffer(self) -> Tensor:
-        """Return a buffer that this chunk does not use yet."""
+        """Return a buffer that this chunk does not use already."""
         if self._used == len(self._buffers):  # the first chunk is the largest
             self._buffers.append(take_buffer(self._used, self.layout.shape(self._matrices, self.size), self._like))
         self._used += 1
         return self._buffers[self._used - 1].narrow(self.layout.axis, 0, self._matrices)
 
     def rows(self, members: int) -> Tensor:
-        """Return a buffer for matrices as rows, which the next call returns again."""
+        """Return a buffer for matrices in row layout; the next call reuses it."""
         shape = (members * self.each, self.size, self.size)
         return take_buffer("rows", shape, self._like)
 

@@ -1,4 +1,4 @@
-"""How far a long piece of work is: one line that is rewritten on a terminal, a line now and then elsewhere."""
+"""Progress of long tasks: one line that is rewritten on a terminal, an occasional line elsewhere."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ CLEAR = "\r\x1b[K"
 
 
 class ProgressLine:
-    """A line on standard error.
+    """A progress line on standard error.
 
     Args:
-        say: Receives a line now and then where standard error is not a terminal; None for standard error itself.
+        say: Function that receives an occasional line if standard error is not a terminal; by default, the lines are
+            written to standard error.
         is_shown: Whether anything is shown at all.
 
     Example:
@@ -39,7 +40,7 @@ class ProgressLine:
         self.last_change = 0.0
 
     def show(self, line: str, *, now: bool = False) -> None:
-        """Show a line in place of the last one; `now` also where lines come only now and then."""
+        """Replace the last line; `now` shows the line even if the last one is recent."""
         if not self.is_shown:
             return
         if self.is_terminal:
@@ -53,6 +54,6 @@ class ProgressLine:
             self.say(line)
 
     def clear(self) -> None:
-        """Take the last line away, to make room for other lines."""
+        """Remove the last line, to make room for other output."""
         if self.is_shown and self.is_terminal:
             write_or_leave(sys.stderr, CLEAR)
