@@ -12,11 +12,13 @@ from torch import Tensor
 
 from liere.encodings.cache import RotationCache
 from liere.encodings.contract import PositionEncoding, Rotations, TransformerShape
-from liere.errors import InputError, whole_number
+from liere.encodings.nested import has_nested, rotate_nested
+from liere.errors import InputError, InputTypeError, whole_number
 from liere.positions import check_positions
 from liere.rotations import check_shapes, position_rotations, rotate_together
 from liere.rotations.buffers import drop_buffers
 from liere.shapes import Float, Real
+from liere.sharding import memory_may_be_reused
 from liere.tracing import known_sizes, values_are_visible
 
 __all__ = ["RotaryEncoding"]
@@ -88,7 +90,7 @@ class RotaryEncoding(PositionEncoding):
         self,
         q: Float[Tensor, "*batch q_heads q_tokens head_dim"],
         k: Float[Tensor, "*batch k_heads k_tokens head_dim"],
-        positions: Real[Tensor, "*pos_batch q_positions ndim"],
+        positions: Real[Tensor, "*pos_batch q_positions ndim"] | None,
         k_positions: Real[Tensor, "*k_pos_batch k_positions ndim"] | None = None,
         *,
         layer: int = 0,
@@ -99,16 +101,29 @@ class RotaryEncoding(PositionEncoding):
 
         Args:
             q: Queries.
-            k: Keys.
-            positions: Positions of the queries, one set for the whole batch or one per example.
-            k_positions: Positions of the keys, for cross-attention; by default those of the queries.
+            k: Keys. Queries, keys and positions may also be nested tensors with `layout=torch.jagged`.
+            positions: Positions of the queries, one set for the whole batch or one per example; None, with
+                `k_positions`, if only the keys have positions: the queries are then returned unchanged.
+            k_positions: Positions of the keys, for cross-attention; by default those of the queries. If only the
+                queries have positions, use `apply_rotations(q, rope.rotations(positions))`.
             layer: Index of the layer whose generators are used.
             num_prefix_tokens: Number of leading tokens without a position (CLS, registers), which are not rotated.
             k_num_prefix_tokens: The same for the keys; by default as for the queries.
 
         Returns:
             The rotated queries and keys.
+
+        Raises:
+            TypeError: If positions are not real numbers in fp32, fp64 or integers, or all are None.
+            ValueError: If shapes do not match, positions are not finite, or the layer does not exist.
         """
+        if has_nested(q, k, positions, k_positions):
+            if num_prefix_tokens or k_num_prefix_tokens:
+                raise InputError(
+                    f"num_prefix_tokens={num_prefix_tokens or k_num_prefix_tokens} does not work with nested tensors: "
+                    "leave it out, and give prefix tokens position 0, which rotates nothing"
+                )
+            return rotate_nested(lambda *given: self._rotate(*given, layer, 0, 0), q, k, positions, k_positions)
         with known_sizes():
             return self._rotate(q, k, positions, k_positions, layer, num_prefix_tokens, k_num_prefix_tokens)
 
@@ -116,18 +131,20 @@ class RotaryEncoding(PositionEncoding):
         self,
         q: Tensor,
         k: Tensor,
-        positions: Tensor,
+        positions: Tensor | None,
         k_positions: Tensor | None,
         layer: int,
         num_prefix_tokens: int,
         k_num_prefix_tokens: int | None,
     ) -> tuple[Tensor, Tensor]:
+        k_prefix = num_prefix_tokens if k_num_prefix_tokens is None else k_num_prefix_tokens
+        if positions is None:
+            return q, self._rotate_keys(k, k_positions, layer, k_prefix)
         check_positions(positions, self.ndim)
         rotations = k_rotations = self._layer(positions, layer)
         if k_positions is not None:
             check_positions(k_positions, self.ndim, name="k_positions")
             k_rotations = self._layer(k_positions, layer)
-        k_prefix = num_prefix_tokens if k_num_prefix_tokens is None else k_num_prefix_tokens
         self._check("q", q, rotations, num_prefix_tokens)
         own = "positions" if k_positions is None and k.shape[-2] == q.shape[-2] else "k_positions"
         self._check("k", k, k_rotations, k_prefix, prefix_name="k_num_prefix_tokens", positions_name=own)
@@ -136,6 +153,18 @@ class RotaryEncoding(PositionEncoding):
             return q, k
         (q,), (k,) = rotate_together([q], rotations, num_prefix_tokens), rotate_together([k], k_rotations, k_prefix)
         return q, k
+
+    def _rotate_keys(self, k: Tensor, positions: Tensor | None, layer: int, num_prefix_tokens: int) -> Tensor:
+        """Return rotated keys for queries without positions."""
+        if positions is None:
+            raise InputTypeError(
+                "positions and k_positions are both None: pass the positions of the tokens, or leave out the encoding"
+            )
+        check_positions(positions, self.ndim, name="k_positions")
+        rotations = self._layer(positions, layer)
+        names = {"prefix_name": "k_num_prefix_tokens", "positions_name": "k_positions"}
+        self._check("k", k, rotations, num_prefix_tokens, **names)
+        return rotate_together([k], rotations, num_prefix_tokens)[0]
 
     def layer_rotations(self, positions: Float[Tensor, "*batch tokens ndim"], depth: int) -> Iterator[Rotations]:
         """Yield each layer's own rotations; layers that share generators share the tensor.
@@ -217,6 +246,8 @@ class RotaryEncoding(PositionEncoding):
         # In host memory the generators themselves are compared, which detects every change. Elsewhere they are new
         # tensors each time, so the tensors they are made from are compared.
         host = generators.device.type == "cpu"
+        if not host and memory_may_be_reused():
+            return list(position_rotations(positions, generators))
         sources = [positions, generators] if host else [positions, *self.parameters(), *self.buffers()]
         found = self._cache.find(sources, key)
         if found is None:
