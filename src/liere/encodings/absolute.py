@@ -67,7 +67,7 @@ class Absolute(PositionEncoding):
     def embed(
         self,
         tokens: Float[Tensor, "batch tokens dim"],
-        positions: Float[Tensor, "patches ndim"],
+        positions: Float[Tensor, "*examples patches ndim"],
         grid: tuple[int, ...],
     ) -> Float[Tensor, "batch tokens dim"]:
         """Add the vectors to the tokens, interpolated if the grid differs from the training grid."""
