@@ -130,13 +130,9 @@ def segment_mask_mod(
                 [0, 0, 1]], dtype=torch.int32)
     """
     keys = segments if k_segments is None else k_segments
-
-    def mask_mod(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        if segments.ndim == 1:
-            return segments[query] == keys[key]
-        return segments[batch, query] == keys[batch, key]
-
-    return mask_mod
+    if segments.ndim == 1:
+        return lambda batch, head, query, key: segments[query] == keys[key]
+    return lambda batch, head, query, key: segments[batch, query] == keys[batch, key]
 
 
 def _check_shapes(shapes: Sequence[Sequence[int]]) -> list[Sequence[int]]:
