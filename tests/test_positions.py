@@ -93,7 +93,11 @@ def test_bad_grids_are_refused(arguments, error, message):
         (torch.tensor([[0.0, 0.0], [1.0, math.inf]]), ValueError, r"positions\[1, 1\] is inf"),
         (torch.zeros(9, 2, dtype=torch.complex64), TypeError, "real numbers, got dtype torch.complex64"),
         (torch.zeros(9, 2, dtype=torch.bool), TypeError, "real numbers, got dtype torch.bool"),
-        (torch.zeros(9, 2).bfloat16(), TypeError, r"got torch.bfloat16, which is too coarse: make them in fp32; .*buffer"),
+        (
+            torch.zeros(9, 2).bfloat16(),
+            TypeError,
+            r"got torch.bfloat16, which is too coarse: make them in fp32; .*buffer",
+        ),
         (torch.zeros(9, 2).half(), TypeError, "positions must be fp32, fp64 or integers, got torch.float16"),
     ],
 )

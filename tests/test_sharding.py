@@ -79,7 +79,9 @@ def test_ordinary_parameters_are_returned_as_they_are():
 def test_two_processes_agree_with_one(tmp_path):
     command = [sys.executable, "-W", "ignore", "-m", "tests.sharded", str(tmp_path / "store")]
     running = [
-        subprocess.Popen([*command, str(rank), "2"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [*command, str(rank), "2"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         for rank in range(2)
     ]
     for process in running:

@@ -142,7 +142,11 @@ class TestRefused:
             ({"spacing": (1, 0)}, ValueError, r"one positive number per axis, got \(1, 0\)"),
             ({"spacing": (1, float("nan"))}, ValueError, "one positive number per axis"),
             ({"spacing": "12"}, ValueError, "one positive number per axis, got '12'"),
-            ({"spacing": torch.ones(3, 2)}, ValueError, r"spacing must hold positive numbers, .*\[2\] or \[2, 2\], got"),
+            (
+                {"spacing": torch.ones(3, 2)},
+                ValueError,
+                r"spacing must hold positive numbers, .*\[2\] or \[2, 2\], got",
+            ),
             ({"spacing": torch.tensor([1.0, -1.0])}, ValueError, "spacing must hold positive numbers"),
         ],
     )

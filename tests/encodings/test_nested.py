@@ -67,14 +67,30 @@ def test_cross_attention():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"positions": torch.rand(5, 2)}, TypeError, "positions is an ordinary tensor, but others are nested: make all"),
-        ({"k": torch.rand(3, 2, 5, 8)}, TypeError, r"k is an ordinary tensor, .*k as \[batch, heads, ragged, head_dim\]"),
-        ({"positions": jagged(2, lengths=[3, 4, 3])}, ValueError, r"q has .* \[3, 5, 2\], but positions of \[3, 4, 3\]"),
+        (
+            {"positions": torch.rand(5, 2)},
+            TypeError,
+            "positions is an ordinary tensor, but others are nested: make all",
+        ),
+        (
+            {"k": torch.rand(3, 2, 5, 8)},
+            TypeError,
+            r"k is an ordinary tensor, .*k as \[batch, heads, ragged, head_dim\]",
+        ),
+        (
+            {"positions": jagged(2, lengths=[3, 4, 3])},
+            ValueError,
+            r"q has .* \[3, 5, 2\], but positions of \[3, 4, 3\]",
+        ),
         ({"q": jagged(2, 8)}, ValueError, "q is nested with shape .*: transpose it"),
         ({"num_prefix_tokens": 1}, ValueError, "num_prefix_tokens=1 does not work with nested tensors: leave it out"),
         ({"k_num_prefix_tokens": 2}, ValueError, "num_prefix_tokens=2 does not work with nested tensors"),
         ({"positions": jagged(3)}, ValueError, "this encoding has 2 axes"),
-        ({"positions": jagged(2).bfloat16()}, TypeError, "positions must be fp32, fp64 or integers, got torch.bfloat16"),
+        (
+            {"positions": jagged(2).bfloat16()},
+            TypeError,
+            "positions must be fp32, fp64 or integers, got torch.bfloat16",
+        ),
     ],
 )
 def test_bad_input_is_refused(arguments, error, message):
