@@ -1,16 +1,24 @@
-# Each target sets up what it needs in .venv, once.
+# Each target first installs what it needs into .venv, if that has not been done yet.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-slow test-wheel test-lowest campaign lint format clean
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
+
+.PHONY: setup demo test test-slow test-wheel test-lowest campaign docs release-check lint format clean
 setup: .venv/.installed
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev,docs,train,timm,transformers,video,hub]"
+	$(PIP) --editable ".[dev,docs,train,timm,transformers,video,hub]"
+	touch .venv/.demo $@
+
+# The demo needs only a part of it, which installs in a third of the time.
+.venv/.demo: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(PIP) --editable ".[train]"
 	touch $@
 
-demo: setup
+demo: .venv/.demo
 	$(BIN)/liere demo
 
 test: setup
@@ -19,24 +27,37 @@ test: setup
 test-slow: setup
 	$(BIN)/python -m pytest -m slow
 
-# Attacks on runs and data files: make campaign MINUTES=30
+# Robustness campaign against runs and data files: make campaign MINUTES=30
 MINUTES ?= 30
 campaign: setup
 	$(BIN)/python tools/campaign.py --minutes $(MINUTES)
 
-# The built wheel in an empty environment: torch, liere and a test runner, nothing else.
+# Tests the built wheel in an environment with only torch, liere and a test runner.
 test-wheel: setup
 	$(BIN)/python tests/wheel.py
 
-# The lowest versions that pyproject.toml declares, in .venv-lowest; several GB, since older torch comes with CUDA.
-# Arguments of pytest: make test-lowest TESTS="-n 2 tests/rotations"
+# Tests the lowest versions that pyproject.toml declares, in .venv-lowest; several GB, because older torch includes CUDA.
+# To pass arguments to pytest: make test-lowest TESTS="-n 2 tests/rotations"
 test-lowest:
 	$(PYTHON) tests/lowest.py .venv-lowest $(TESTS)
 
+# The documentation site, in docs/_build/html; warnings are errors.
+docs: setup
+	$(BIN)/sphinx-build -W --keep-going -n -q docs docs/_build/html
+
+# Everything before a release, except uploading it: that is left to the commands printed last.
+release-check: setup
+	$(BIN)/python tools/release_check.py
+
+
+# Pages and folders with text for readers.
+PROSE := README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md Makefile conftest.py setup.py docs src tests tools experiments examples
 lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/codespell $(PROSE)
+	$(BIN)/python tools/check_prose.py
 	$(BIN)/mypy
 
 format: setup
@@ -44,4 +65,4 @@ format: setup
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv .venv-lowest build dist src/liere.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-lowest build dist docs/_build src/liere.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

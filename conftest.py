@@ -1,4 +1,4 @@
-"""Test set-up: shapes in signatures are checked at every call, and property tests repeat themselves exactly."""
+"""Test setup: check shapes in signatures at every call, and make property tests deterministic."""
 
 import importlib.util
 import os
@@ -9,14 +9,14 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-# Some virtual machines announce AMX and then kill whoever uses it, which oneDNN does for bfloat16.
+# Some virtual machines report AMX support but kill processes that use it, as oneDNN does for bfloat16.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
-# What a shell starts in the background ignores Ctrl-C, and so would the processes that tests start and interrupt.
+# Background jobs of a shell ignore Ctrl-C, and so would the processes that tests start and interrupt.
 if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Workers run side by side; threads of their own would only fight for the cores.
+# Test workers run in parallel; several threads per worker would only compete for cores.
 torch.set_num_threads(1)
 
 HAS_SHAPE_CHECKS = all(importlib.util.find_spec(name) for name in ("jaxtyping", "beartype"))
@@ -27,6 +27,8 @@ if HAS_SHAPE_CHECKS:
     install_import_hook("liere", "tests.shape_checks.check")
 
 collect_ignore = ["tests/lowest.py", "tests/shape_checks.py", "tests/wheel.py"]
+if importlib.util.find_spec("timm") is None:
+    collect_ignore.append("src/liere/integrations/timm")
 
 settings.register_profile(
     "repeatable", deadline=None, max_examples=40, derandomize=True, suppress_health_check=list(HealthCheck)
@@ -38,7 +40,7 @@ settings.load_profile("repeatable")
 
 @pytest.fixture
 def no_shape_checks():
-    """Turn the checks of signatures off: what users see, who do not have them."""
+    """Disable the checks of signatures, to test the errors that users see."""
     if not HAS_SHAPE_CHECKS:
         yield
         return
@@ -51,7 +53,7 @@ def no_shape_checks():
 
 @pytest.fixture
 def hasty(monkeypatch):
-    """Races in a hurry: no repeated turns, and no garbage collection, which takes long in a test run."""
+    """Speed up benchmark races: no repeated turns, and no garbage collection, which is slow in a test run."""
     from liere.bench import race
 
     monkeypatch.setattr(race, "TURN_SECONDS", 0.0)

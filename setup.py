@@ -1,4 +1,4 @@
-"""Adds to the wheel what lies beside `src`: recipes, and the runs behind the tables. All else is in pyproject.toml."""
+"""Add files from outside `src` to the wheel: recipes and committed runs. Everything else is in pyproject.toml."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ SHIPPED = ("experiments/**/*.yaml", "results/reproduce/*/runs/*.tar.xz")
 
 
 class BuildWithShippedFiles(build_py):
-    """Copy them into the package; an editable install reads them where they are."""
+    """Copy these files into the package; an editable install reads them in place."""
 
     def run(self) -> None:
-        """Build, and copy."""
+        """Build the package and copy the files."""
         super().run()
         if not self.editable_mode:
             for source, target in self._shipped().items():
@@ -23,7 +23,7 @@ class BuildWithShippedFiles(build_py):
                 self.copy_file(str(source), str(target))
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
-        """Return all files that were made."""
+        """Return all files of the build."""
         shipped = [] if self.editable_mode else [*map(str, self._shipped().values())]
         return [*super().get_outputs(include_bytecode), *shipped]
 

@@ -33,7 +33,7 @@ def floors(project: dict) -> dict[str, str]:
             continue
         match = re.fullmatch(r"([\w.-]+)>=([\w.]+)", line)
         if match is None:
-            raise ValueError(f"pyproject.toml requires {line!r} without a lowest version: write it like 'torch>=2.7'")
+            raise ValueError(f"pyproject.toml requires {line!r} without a lowest version: use 'torch>=2.7'")
         name, version = match[1].lower(), match[2]
         if found.setdefault(name, version) != version:
             raise ValueError(f"pyproject.toml requires {name} from {found[name]} and from {version}: choose one")

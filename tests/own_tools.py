@@ -1,4 +1,4 @@
-"""The project's tools, for their tests."""
+"""Import the project's tools in their tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOOLS = Path(__file__).parents[1] / "tools"
 
 
 def import_tool(name: str) -> Any:
-    """Return a module of `tools`; skip where its file is not beside the tests, and fail where it cannot be imported."""
+    """Return a module of `tools`; skip the tests if its file is missing, and fail if it cannot be imported."""
     if not (TOOLS / f"{name}.py").exists():
-        pytest.skip(f"tools/{name}.py is not beside the tests", allow_module_level=True)
+        pytest.skip(f"tools/{name}.py is not available", allow_module_level=True)
     return importlib.import_module(f"tools.{name}")

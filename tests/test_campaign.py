@@ -1,4 +1,4 @@
-"""The campaign of attacks: that it counts right, and ten minutes of it."""
+"""The attack campaign: its counts, and a ten-minute run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytest.importorskip("tests.training.requirements")
 from tests.own_tools import TOOLS
 
 if not TOOLS.is_dir():
-    pytest.skip("the tools are not beside the tests", allow_module_level=True)
+    pytest.skip("the tools are not available", allow_module_level=True)
 from tools import campaign
 from tools.attacks.arena import Outcome
 from tools.attacks.contract import Attack, Verdict, carry_out
@@ -58,7 +58,7 @@ def test_cases_are_counted_and_what_is_lost_is_kept(tmp_path):
 
 
 def test_what_a_case_leaves_behind_is_a_loss(tmp_path):
-    tally, _ = count(tmp_path, lambda number: Verdict("case", []), harm=["2 processes were left"])
+    tally, _ = count(tmp_path, lambda number: Verdict("case", []), harm=["processes left running: 2"])
     assert (tally.cases, tally.lost) == (1, 1)
 
 
@@ -76,8 +76,8 @@ def test_cases_depend_on_the_seed_alone(tmp_path):
         (Outcome(None, "", 10), "took too long"),
         (Outcome(1, "x", 10), "exit code 1"),
         (Outcome(0, "Traceback (most recent call last)\n  x\nKeyError: 3", 10), "traceback"),
-        (Outcome(2, "something", 10), "no error in one line"),
-        (Outcome(0, "", 5_000), "took 5,000 MB"),
+        (Outcome(2, "something", 10), "no one-line error"),
+        (Outcome(0, "", 5_000), "used 5,000 MB"),
     ],
 )
 def test_outcomes_that_are_losses(outcome, part):
@@ -103,7 +103,7 @@ def test_steps_that_a_signal_did_not_save_are_a_loss(tmp_path):
     assert signal_losses(outcome, signal.SIGTERM, tmp_path, must_save=False)[0] == []
     (tmp_path / "checkpoints" / "last.ckpt").touch()
     (loss,) = signal_losses(outcome, signal.SIGTERM, tmp_path, must_save=False)[0]
-    assert loss == "said that there is nothing to save, but there is"
+    assert loss == "reported nothing to save, but there is"
 
 
 def test_what_is_left_in_a_run_and_beside_it_is_a_loss(tmp_path):
@@ -111,7 +111,7 @@ def test_what_is_left_in_a_run_and_beside_it_is_a_loss(tmp_path):
     for name in ("run-1", ".run-1.77-abcdefgh", ".run-10.77-abcdefgh"):
         (tmp_path / name).mkdir()
     (run / ".last.ckpt.7.tmp").touch()
-    assert left_losses(run) == [".last.ckpt.7.tmp is left", ".run-1.77-abcdefgh is left"]
+    assert left_losses(run) == [".last.ckpt.7.tmp was left behind", ".run-1.77-abcdefgh was left behind"]
 
 
 @pytest.mark.parametrize(("is_lasting", "failed"), [(False, [1]), (True, [1, 2])])

@@ -40,7 +40,7 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("flops --option share_heads", "write it as name=value"),
+        ("flops --option share_heads", "write name=value"),
         ("flops --image-size 8y8", "write 224 for a square image"),
         ("nonsense", "invalid choice"),
         ("", "required"),

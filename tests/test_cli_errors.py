@@ -75,6 +75,6 @@ def test_errors_of_input_are_what_callers_of_torch_expect():
 
 
 def test_an_interruption_says_what_is_kept(monkeypatch, capsys):
-    raise_in_flops(monkeypatch, KeyboardInterrupt("what is finished is kept"))
+    raise_in_flops(monkeypatch, KeyboardInterrupt("finished runs are kept"))
     assert main(["flops"]) == 130
-    assert capsys.readouterr().err == "liere: stopped; what is finished is kept\n"
+    assert capsys.readouterr().err == "liere: stopped; finished runs are kept\n"

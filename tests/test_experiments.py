@@ -1,4 +1,4 @@
-"""Every experiment is a configuration that can be run, and says what it costs and what to expect."""
+"""Every experiment is a valid configuration whose header gives its cost and expected score."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXPERIMENTS = [path for path in sorted(CONFIGURATIONS) if not {"tables", "studie
 STUDIES = sorted((ROOT / "experiments" / "studies").glob("*.yaml"))
 PAPER = sorted((ROOT / "experiments" / "spatial" / "paper").glob("*.yaml"))
 
-pytestmark = pytest.mark.skipif(not EXPERIMENTS, reason="the experiments are not beside the tests")
+pytestmark = pytest.mark.skipif(not EXPERIMENTS, reason="the experiments are not available")
 
 
 def config_of(path: Path):

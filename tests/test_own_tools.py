@@ -1,4 +1,4 @@
-"""Tests are skipped where a part of the project is missing, and fail where it is broken."""
+"""Tests are skipped if a part of the project is missing, and fail if it is broken."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.own_tools import import_tool
 
 TESTS = Path(__file__).parent
 OWN = ("liere", "liere_command", "tests", "tools", "examples")
-REQUIREMENTS = "tests.training.requirements"  # which looks for packages, and imports none
+REQUIREMENTS = "tests.training.requirements"  # checks for packages without importing them
 
 
 def skipped_modules(file: Path) -> set[str]:
-    """Return the modules that a test file skips itself without."""
+    """Return the modules without which a test file skips itself."""
     calls = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
     return {
         call.args[0].value
@@ -38,7 +38,7 @@ def test_no_module_of_the_project_may_be_missing_unnoticed():
 
 @pytest.fixture
 def tools(tmp_path, monkeypatch):
-    """A folder of tools of one's own."""
+    """Provide an empty folder of tools."""
     (tmp_path / "tools").mkdir()
     monkeypatch.setattr(own_tools, "TOOLS", tmp_path / "tools")
     monkeypatch.syspath_prepend(tmp_path)
@@ -55,7 +55,7 @@ def test_a_tool_is_imported(tools):
 
 
 def test_a_missing_tool_skips(tools):
-    with pytest.raises(pytest.skip.Exception, match=r"tools/none\.py is not beside the tests"):
+    with pytest.raises(pytest.skip.Exception, match=r"tools/none\.py is not available"):
         import_tool("none")
 
 

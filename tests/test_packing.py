@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -130,7 +131,7 @@ def one_by_one(q: Tensor, k: Tensor, v: Tensor, packed) -> Tensor:
     ends = packed.cu_seqlens.tolist()
     parts = [
         F.scaled_dot_product_attention(*(x[:, :, first:last] for x in (q, k, v)))
-        for first, last in zip(ends, ends[1:], strict=False)
+        for first, last in itertools.pairwise(ends)
     ]
     assert max(part.shape[2] for part in parts) == packed.max_seqlen
     return torch.cat(parts, dim=2)

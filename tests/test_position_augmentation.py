@@ -442,7 +442,7 @@ WRONG = [
     (
         {"shift": 1e300},
         ValueError,
-        r"shift must be at most 1,000,000, got 1e\+300: rotations of farther",
+        r"shift must be at most 1,000,000, got 1e\+300: beyond that, rotations",
     ),
     ({"zoom": 10**400}, ValueError, "zoom must be at most 1,000,000, got 1000"),
     ({"shift": True}, ValueError, "shift must be a finite number >= 0, got True"),
@@ -465,7 +465,7 @@ WRONG = [
     ({"extent": []}, ValueError, r"extent must be .* got \[\]"),
     ({"positions": [[0.0]]}, TypeError, r"positions must be a tensor .* got list: convert it with torch.as_tensor"),
     ({"positions": torch.tensor(3.0)}, ValueError, r"positions has shape \[\], but must be \[\*batch, tokens, ndim"),
-    ({"positions": torch.zeros(9)}, ValueError, r"positions has shape \[9\], but needs .* use positions\[:, None\]"),
+    ({"positions": torch.zeros(9)}, ValueError, r"positions has shape \[9\], but must be .* pass positions\[:, None\]"),
     ({"positions": torch.zeros(4, 2).bool()}, TypeError, "real numbers, got dtype torch.bool: convert them"),
     ({"positions": torch.zeros(4, 2).cfloat()}, TypeError, "real numbers, got dtype torch.complex64"),
     ({"positions": torch.tensor([[0.0, math.nan]])}, ValueError, r"positions\[0, 1\] is nan: positions must be finite"),

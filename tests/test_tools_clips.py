@@ -1,4 +1,4 @@
-"""The clips that `tools/make_clips.py` renders: balanced, repeatable, and nothing without the order of their frames."""
+"""Clips of `tools/make_clips.py` are balanced, reproducible and uninformative without the order of their frames."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_first_frame_of_what_is_played_forwards_comes_with_every_label(tool)
 
 
 def test_a_held_direction_moves_the_boxer_that_way(tool):
-    """The boxer is what is brighter than the floor; the mean over many moments, since punches throw it back."""
+    """The boxer is brighter than the floor; averages over many moments, because punches throw it back."""
     moves = []
     for clips in itertools.islice(tool.play((0,)), 8):
         ends = [[np.argwhere(frame[2:-2, 2:-2] > 170).mean(axis=0) for frame in clip[[0, -1]]] for clip in clips]

@@ -1,4 +1,4 @@
-"""What `tools/demo_robustness.py`, `tools/study.py` and `tools/collect_tests.py` make of finished runs."""
+"""Summaries of finished runs by `tools/demo_robustness.py`, `tools/study.py` and `tools/collect_tests.py`."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 What is installed with it is used from an empty folder, with the packages of this environment: recipes, and kept runs.
 
-Run by `make test-wheel`.
+Run by `make test-wheel`; `make release-check` gives it the wheel that was built before.
 """
 
 from __future__ import annotations
@@ -53,8 +53,11 @@ def check_shipped_files(wheel: Path, work: Path) -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        run(sys.executable, "-m", "build", "--wheel", "--outdir", work, ROOT, cwd=work)
-        (wheel,) = work.glob("*.whl")
+        if len(sys.argv) > 1:
+            wheel = Path(sys.argv[1]).resolve()
+        else:
+            run(sys.executable, "-m", "build", "--wheel", "--outdir", work, ROOT, cwd=work)
+            (wheel,) = work.glob("*.whl")
         check_shipped_files(wheel, work)
         run(sys.executable, "-m", "venv", "env", cwd=work)
         python = work / "env" / "bin" / "python"

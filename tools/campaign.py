@@ -1,11 +1,11 @@
-"""Attack training runs and data files for some minutes, and count what is lost.
+"""Attack training runs and data files for some minutes, and count failures.
 
     python tools/campaign.py --minutes 30
     python tools/campaign.py --attacks signals kills --minutes 10 --seed 3
 
-Runs are killed at random moments and at every write, get signals, damaged files and full disks; data files are
-hostile. What has to come of each attack is printed first. The time is shared out over the attacks; the seed decides
-which cases are tried. Exit code 1 if anything was lost. Needs Linux, and the packages for development.
+Runs are killed at random moments and at every write; they get signals, damaged files and full disks; data files are
+hostile. The expected outcome of each attack is printed first. The time is divided among the attacks; the seed
+determines which cases are tried. Exit code 1 if anything was lost. Requires Linux and the development packages.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ ATTACKS = {module.ATTACK.name: module.ATTACK for module in MODULES}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the attacks; print a line for each case and the counts."""
+    """Run the attacks, and print one line per case and the counts."""
     args = _parse(arguments)
     chosen = [ATTACKS[name] for name in args.attacks]
     seconds_left, shares_left = 60.0 * args.minutes, sum(attack.share for attack in chosen)
     tallies: dict[str, Tally] = {}
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # cleans up, too
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that cleanup still runs
     for number in (signal.SIGINT, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_IGN:  # in the background: what is started would ignore it, too
+        if signal.getsignal(number) is signal.SIG_IGN:  # in a background job: child processes would ignore it, too
             signal.signal(number, lambda number, frame: None)
     with tempfile.TemporaryDirectory(prefix="campaign-") as name, closing(Arena(Path(name).resolve())) as arena:
         for attack in chosen:
             _say(f"{attack.name}: {attack.about}")
-            seconds = seconds_left * attack.share / shares_left  # what others have left over is shared out, too
+            seconds = seconds_left * attack.share / shares_left  # time left over by earlier attacks is divided, too
             tally = carry_out(attack, arena, seed=args.seed, seconds=seconds, count=args.count, say=_say)
             tallies[attack.name] = tally
             seconds_left, shares_left = max(seconds_left - tally.seconds, 0), shares_left - attack.share
@@ -72,20 +72,21 @@ def main(arguments: list[str] | None = None) -> int:
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--minutes", type=float, default=30, help="how long (default: 30); each attack has one case at least"
+        "--minutes", type=float, default=30, help="duration (default: 30); each attack tries at least one case"
     )
     parser.add_argument(
         "--attacks", nargs="+", choices=ATTACKS, default=list(ATTACKS), metavar="NAME", help=", ".join(ATTACKS)
     )
-    parser.add_argument("--seed", type=int, default=0, help="decides which cases are tried (default: 0)")
-    parser.add_argument("--count", type=int, metavar="N", help="at most N cases of each attack (default: any number)")
+    parser.add_argument("--seed", type=int, default=0, help="determines which cases are tried (default: 0)")
+    parser.add_argument("--count", type=int, metavar="N", help="at most N cases per attack (default: no limit)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the counts to a file")
     return parser.parse_args(arguments)
 
 
 def _sentence(name: str, tally: Tally) -> str:
     what = "nothing lost" if not tally.lost else f"{tally.lost} LOST"
-    return f"{name}: {tally.cases:,} cases in {tally.seconds:.0f} s, {what}, at most {tally.peak_memory_mb:,} MB"
+    cases = "1 case" if tally.cases == 1 else f"{tally.cases:,} cases"
+    return f"{name}: {cases} in {tally.seconds:.0f} s, {what}, at most {tally.peak_memory_mb:,} MB"
 
 
 def _record(args: argparse.Namespace, tallies: dict[str, Tally]) -> dict[str, object]:

@@ -1,9 +1,9 @@
-"""Collect what `liere eval` found for several runs: one row per encoding, augmentation and way of testing.
+"""Collect the results of `liere eval` for several runs: one row per encoding, augmentation and test condition.
 
     python tools/collect_tests.py RUN ... --json results/attention_scale.json
 
-Each row has the mean over seeds and every seed. Runs are told apart by encoding, options, `position_shift` and
-`position_noise`; tests by size, attention scale, policy and placement.
+Each row has the mean over seeds and the value of every seed. Runs are grouped by encoding, options, `position_shift`
+and `position_noise`; tests by size, attention scale, policy and placement.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from liere.terminal.text_table import text_table
 
 
 def main() -> None:
-    """Read the runs, print a table, and write it as JSON if asked to."""
+    """Read the runs, print a table, and optionally write it as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path, help="folders of tested runs")
     parser.add_argument("--json", type=Path, help="file to write the rows to")
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def collect(runs: list[Run]) -> list[dict[str, Any]]:
-    """Return one row for each encoding, augmentation and way of testing, with the accuracy of every seed."""
+    """Return one row per encoding, augmentation and test condition, with the accuracy of every seed."""
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for run in runs:
         model = run.config.model

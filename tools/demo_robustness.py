@@ -1,10 +1,10 @@
-"""Run the demo's recipe over many seeds, and print what holds for all of them.
+"""Run the demo's recipe with many seeds, and check whether every seed reaches the promised accuracy.
 
     python tools/demo_robustness.py --seeds 0-9
 
-For each encoding and image size: the worst, the median and the best seed, their spread, and how many seeds pass the
-demo's promise. Encodings that cannot learn the task (absolute, VisionLLaMA) are run with the first three seeds. What is
-finished in --out is not run again. Exit code 1 if a seed does not pass or a run is not finished.
+Prints, for each encoding and image size, the worst, the median and the best seed, their spread, and how many seeds keep
+the demo's promise. Encodings that cannot learn the task (absolute, VisionLLaMA) are run with the first three seeds.
+Finished runs in --out are not repeated. Exit code 1 if a seed fails or a run is not finished.
 """
 
 from __future__ import annotations
@@ -38,16 +38,18 @@ LEARNS = {
     "liere8": {108: 0.97, 168: 0.97, 276: 0.97},
     "liere": {108: 0.99, 168: 0.99, 276: 0.99},
 }
-"""What each seed has to reach, at least, by encoding and size."""
+"""Minimum accuracy of every seed, by encoding and image size."""
 FAILS_BELOW = 0.55
-"""What encodings that cannot learn the task stay below: counting arrows gives 0.44."""
+"""Upper limit for encodings that cannot learn the task; counting arrows gives 0.44."""
 BASELINE_SEEDS = 3
 
 
 def main() -> int:
-    """Run what is missing, print the table, and write it as JSON if asked to."""
+    """Train the missing runs, print the table, and optionally write it as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=seed_range, default=list(range(10)), help="like 0-9 or 3,5 (default: 0-9)")
+    parser.add_argument(
+        "--seeds", type=seed_range, default=list(range(10)), help="for example 0-9 or 3,5 (default: 0-9)"
+    )
     parser.add_argument("--encodings", nargs="+", default=list(ENCODINGS), help="(default: those of the demo)")
     parser.add_argument("--out", type=Path, default=Path("liere-robustness"), help="folder of the runs")
     parser.add_argument("--json", type=Path, help="file to write the numbers to")
@@ -61,7 +63,7 @@ def main() -> int:
         say(line)
     promised = [row for row in rows if row["promise"]]
     passed, tried = sum(row["passed"] for row in promised), sum(len(row["by_seed"]) for row in promised)
-    say(f"{passed} of {tried} promises are kept" + (f"; not finished: {', '.join(missing)}" if missing else ""))
+    say(f"{passed} of {tried} promises kept" + (f"; not finished: {', '.join(missing)}" if missing else ""))
     if args.json:
         content = {
             "command": "python tools/demo_robustness.py " + " ".join(sys.argv[1:]),
@@ -78,7 +80,7 @@ def main() -> int:
 
 
 def seed_range(text: str) -> list[int]:
-    """Read seeds like `0-9`, `3` or `1,4-6`."""
+    """Return the seeds in text like `0-9`, `3` or `1,4-6`."""
     seeds: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -87,7 +89,7 @@ def seed_range(text: str) -> list[int]:
 
 
 def make_the_plan(encodings: list[str], seeds: list[int], folder: Path, jobs: int | None) -> Plan:
-    """Return all runs: encodings that learn the task with all seeds, the others with the first few."""
+    """Return the plan: encodings that learn the task with all seeds, the others with the first few."""
     jobs = jobs or 2
     hardware = HARDWARE | {"hardware.threads": str(max(available_cores() // jobs, 1))}
     plans = [
@@ -104,7 +106,7 @@ def make_the_plan(encodings: list[str], seeds: list[int], folder: Path, jobs: in
         )
         for encoding in encodings
     ]
-    # Seed by seed, so that a part of the runs says something of all encodings.
+    # Seed by seed, so that partial results cover all encodings.
     runs = sorted((run for plan in plans for run in plan.runs), key=lambda run: run.config.training.seed)
     return Plan(folder, runs, min(jobs, len(runs)))
 
@@ -115,7 +117,7 @@ def read_recipe() -> dict[str, Any]:
 
 
 def run_all(plan: Plan) -> list[str]:
-    """Train and test what is missing, with a line for each run that ends; return those that failed."""
+    """Train and test the missing runs, print one line per finished run, and return the failures."""
     line, failures = ProgressLine(), list[str]()
 
     def ended(run: Run) -> None:
@@ -135,7 +137,7 @@ def run_all(plan: Plan) -> list[str]:
 
 
 def summarize(runs: list[Run]) -> list[dict[str, Any]]:
-    """Return one row for each encoding and size."""
+    """Return one row per encoding and image size."""
     groups: dict[str, list[Run]] = {}
     for name, run in zip(encoding_names([run.config for run in runs]), runs, strict=True):
         groups.setdefault(name, []).append(run)
@@ -171,7 +173,7 @@ def summarize(runs: list[Run]) -> list[dict[str, Any]]:
 
 
 def as_table(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Return head and rows of the table that is printed."""
+    """Return the header and the rows of the printed table."""
     head = ["encoding", "size", "worst", "median", "best", "spread", "promise", "seeds that pass"]
     lines = []
     for row in rows:

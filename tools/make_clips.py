@@ -1,12 +1,12 @@
-"""Render labelled clips of the Atari game Boxing: which way does the white boxer go?
+"""Render labeled clips of the Atari game Boxing: which way does the white boxer go?
 
     pip install ale-py==0.12.1
     python tools/make_clips.py --out data/atari-clips.npz
 
-From a moment of random play one clip starts for each direction, in which the player holds the joystick. Every clip is
-there twice, forwards and backwards, with opposite labels: without the order of the frames nobody can be right in more
-than half of the cases. Splits come from different matches; all classes are equally frequent. The same seed gives the
-same arrays. See docs/clips.md.
+From a moment of random play, one clip starts for each direction in which the player holds the joystick. Every clip
+appears twice, forward and backward, with opposite labels, so that without the order of the frames no model can exceed
+50 % accuracy. Splits come from different matches; all classes are equally frequent. The same seed gives the same
+arrays. See docs/how-to/data-sets.md.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from PIL import Image
 from liere.files.writing import prepare_folder, write_atomically
 
 GAME = "boxing"
-RING = (slice(32, 182), slice(28, 132))  # the rows and columns of the screen that show the ring: no score, no clock
+RING = (slice(32, 182), slice(28, 132))  # rows and columns of the screen that show the ring, without score and clock
 DIRECTIONS = ("up", "right", "down", "left")  # opposites are two apart
-LABELS = np.array([0, 1, 2, 3, 2, 3, 0, 1])  # of the clips of a moment: forwards, then the same backwards
+LABELS = np.array([0, 1, 2, 3, 2, 3, 0, 1])  # of the clips of one moment: forward, then the same clips backward
 SPLITS = {"train": 10_000, "val": 1_000, "test": 2_000}
-FRAMES, EVERY, SIDE = 8, 4, 32  # a frame of a clip is every fourth of the game, which shows 60 a second
+FRAMES, EVERY, SIDE = 8, 4, 32  # clips take every fourth frame of the game, which runs at 60 frames per second
 MOMENTS_PER_MATCH = 20
-VISIBLE = 12  # grey levels by which some pixel has to differ between two frames that are told apart
+VISIBLE = 12  # gray levels by which some pixel must differ for two frames to count as different
 VERSION = "0.12.1"
 
 Clips = npt.NDArray[np.uint8]
 
 
 def main() -> int:
-    """Make the file, or say in one line why not."""
+    """Write the file, or print one line on why that failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("data/atari-clips.npz"), help="default: data/atari-clips.npz")
     parser.add_argument("--seed", type=int, default=0, help="another seed is another data set (default: 0)")
@@ -60,20 +60,22 @@ def main() -> int:
 
 
 def make_splits(counts: dict[str, int], seed: int, *, quiet: bool = False) -> dict[str, npt.NDArray[Any]]:
-    """Return what the file holds, by name.
+    """Return the arrays of the file, by name.
 
     Args:
-        counts: The number of clips of each split: multiples of 8, since a moment gives so many.
-        seed: Any whole number from 0.
-        quiet: Whether to say nothing of the progress.
+        counts: Number of clips in each split, a multiple of 8 because each moment gives 8 clips.
+        seed: A non-negative integer.
+        quiet: Whether to print no progress.
 
     Raises:
-        ImportError: Without ale-py.
-        ValueError: If a number of clips is not such a multiple.
+        ImportError: If ale-py is not installed.
+        ValueError: If a number of clips is not a positive multiple of 8.
     """
     for split, count in counts.items():
         if count <= 0 or count % len(LABELS):
-            raise ValueError(f"--{split} must be a multiple of {len(LABELS)}, the clips of a moment, got {count}")
+            raise ValueError(
+                f"--{split} must be a multiple of {len(LABELS)}, the number of clips per moment, got {count}"
+            )
     arrays: dict[str, npt.NDArray[Any]] = {}
     seen: set[bytes] = set()
     for number, (split, count) in enumerate(counts.items()):
@@ -90,7 +92,7 @@ def make_splits(counts: dict[str, int], seed: int, *, quiet: bool = False) -> di
 
 
 def is_new(clips: Clips, seen: set[bytes]) -> bool:
-    """Say whether no clip of these has come before, in any split, and remember them."""
+    """Return whether none of these clips has appeared before in any split, and remember them."""
     keys = {clip.tobytes() for clip in clips}
     new = seen.isdisjoint(keys)
     seen |= keys
@@ -98,7 +100,7 @@ def is_new(clips: Clips, seen: set[bytes]) -> bool:
 
 
 def play(stream: tuple[int, ...]) -> Iterator[Clips]:
-    """Yield the clips `[directions, frames, side, side]` of one moment after another, from random play."""
+    """Yield the clips `[directions, frames, side, side]` of successive moments of random play."""
     console = Console()
     for match in itertools.count():
         random = np.random.default_rng((*stream, match))
@@ -112,14 +114,14 @@ def play(stream: tuple[int, ...]) -> Iterator[Clips]:
 
 
 class Console:
-    """An Atari with the game in it."""
+    """An Atari emulator with the game loaded."""
 
     def __init__(self) -> None:
         try:
             from ale_py import Action, ALEInterface, LoggerMode, roms
         except ImportError:
             raise ImportError(
-                f"clips are rendered by ale-py, which is missing: pip install ale-py=={VERSION}"
+                f"rendering clips needs ale-py, which is not installed: pip install ale-py=={VERSION}"
             ) from None
         ALEInterface.setLoggerMode(LoggerMode.Error)
         self.ale = ALEInterface()
@@ -134,7 +136,7 @@ class Console:
         self.ale.reset_game()
 
     def act_randomly(self, random: np.random.Generator, frames: int) -> None:
-        """Play for some frames or a few more, any action for 4 to 16 of them; a match that is over starts anew."""
+        """Play for at least this many frames, with random actions of 4 to 16 frames each; restart a finished match."""
         while frames > 0:
             action = self.all_actions[random.integers(len(self.all_actions))]
             for _ in range(random.integers(4, 17)):
@@ -144,11 +146,12 @@ class Console:
                 self.ale.reset_game()
 
     def branch(self) -> Clips | None:
-        """Return a clip for each direction from here on, then come back.
+        """Return one clip per direction, starting from the current state, and restore that state.
 
-        None if any two end alike or like a clip of no action: by the ropes, or while the boxer is stunned.
+        Returns None if any two clips, or a clip and one without action, end alike: at the ropes, or while the boxer is
+        stunned.
         """
-        # A restored state leaves the screen as it was: the frame that the clips share has to be taken first.
+        # Restoring a state does not redraw the screen, so the shared first frame must be captured first.
         first, state = self.look(), self.ale.cloneState()
         clips, over = [], False
         for action in self.actions:
@@ -160,19 +163,19 @@ class Console:
         return None if over or not end_differently(result) else result[1:]
 
     def hold(self, action: Any) -> Clips:
-        """Hold an action until the next frame of the clip, and return it."""
+        """Hold an action until the next frame of the clip, and return that frame."""
         for _ in range(EVERY):
             self.ale.act(action)
         return self.look()
 
     def look(self) -> Clips:
-        """Return the ring in grey, `[side, side]`, every pixel the mean of those it stands for."""
+        """Return the ring as a grayscale image `[side, side]`, downsampled by averaging."""
         ring = Image.fromarray(np.ascontiguousarray(self.ale.getScreenGrayscale()[RING]))
         return np.asarray(ring.resize((SIDE, SIDE), Image.Resampling.BOX))
 
 
 def end_differently(clips: Clips) -> bool:
-    """Say whether the last frames of any two clips differ visibly."""
+    """Return whether the last frames of all clips differ visibly from each other."""
     last = clips[:, -1].astype(np.int16)
     return all(np.abs(one - other).max() > VISIBLE for one, other in itertools.combinations(last, 2))
 

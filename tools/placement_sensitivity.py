@@ -1,10 +1,10 @@
-"""Measure, layer by layer, how far trained models are from not caring where the grid lies.
+"""Measure, layer by layer, how sensitive trained models are to the placement of the grid.
 
     python tools/placement_sensitivity.py RUN ... --json results/placement_sensitivity.json
 
 For each run and layer: the relativity error of the generators alone, |R(x)^T R(y) - R(y - x)| / |R|, and how much the
-attention of patches and of CLS changes when the grid moves (total variation, 0 to 1), which also depends on the queries
-and keys that the model learned.
+attention of patches and of CLS changes when the grid moves (total variation, 0 to 1), which also depends on the learned
+queries and keys.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KEYS = ("relativity", "patches", "prefix")
 
 
 def main() -> None:
-    """Measure each run, print a table and write JSON."""
+    """Measure each run, print a table, and optionally write JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path, help="folders of finished runs, with their weights")
     parser.add_argument("--json", type=Path, help="file to write the numbers to")
@@ -48,7 +48,7 @@ def main() -> None:
     ]
     for line in text_table(header, lines):
         say(line)
-    say("one number per layer: of the generators alone, of the attention of patches, of the attention of CLS")
+    say("one number per layer: generators alone, attention of patches, attention of CLS")
     if args.json:
         content = {
             "command": "python tools/placement_sensitivity.py RUN ... --json FILE",
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def measure(folder: Path) -> list[dict[str, Any]]:
-    """Return what a run's model does at initialization and after training."""
+    """Return the measurements of a run's model at initialization and after training."""
     run = open_run(folder)
     data = load_data(run, "test", length=IMAGES)
     images, _ = data.batch(range(IMAGES))

@@ -1,8 +1,8 @@
-"""Compute the coefficients of `liere.rotations.polynomial`, from nothing.
+"""Compute the coefficients of `liere.rotations.polynomial` from scratch.
 
     python tools/polynomial.py 2.5 0.5
 
-prints them for radius 2.5 (fp32) and 0.5 (fp64), with the error that they leave. Needs numpy, scipy and mpmath.
+prints them for radius 2.5 (fp32) and 0.5 (fp64), with the remaining error. Requires numpy, scipy and mpmath.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ mp.mp.dps = 50
 
 
 def chebyshev(f: Callable[[mp.mpf], mp.mpf], degree: int, radius: mp.mpf) -> list[mp.mpf]:
-    """Return the powers' coefficients of the truncated Chebyshev series of `f` on `[-radius, radius]`."""
+    """Return the power-basis coefficients of the truncated Chebyshev series of `f` on `[-radius, radius]`."""
     n = 64
     angles = [mp.pi * (k + mp.mpf(1) / 2) / n for k in range(n)]
     values = [f(radius * mp.cos(a)) for a in angles]
@@ -35,8 +35,8 @@ def chebyshev(f: Callable[[mp.mpf], mp.mpf], degree: int, radius: mp.mpf) -> lis
 def target(radius: mp.mpf) -> list[mp.mpf]:
     """Return the coefficients of `p(z) ~ exp(z) - 1` on the imaginary axis.
 
-    Its derivative is the truncated Chebyshev series of the exponential: gradients are as good as values, and the error
-    of the values is relative to `|z|`.
+    Its derivative is the truncated Chebyshev series of the exponential, so gradients are as accurate as values, and the
+    error of the values is relative to `|z|`.
     """
     cosine, sine = chebyshev(mp.cos, DEGREE - 1, radius), chebyshev(mp.sin, DEGREE - 1, radius)
     derivative = [(sine if k % 2 else cosine)[k] * (-1) ** (k // 2) for k in range(DEGREE)]
@@ -53,13 +53,13 @@ def multiply(a: Sequence, b: Sequence) -> list:
 
 
 def solve(radius: float) -> dict[str, mp.mpf]:
-    """Write the polynomial as `E + (Q + L) Q`, with `Q = q2 A^2 + q3 B + B^2` of degree 6 and the rest cubic in A.
+    """Return the coefficients of the form `E + (Q + L) Q`, with `Q = q2 A^2 + q3 B + B^2` and E, L cubic in A.
 
-    The upper three coefficients of Q follow from those of the polynomial. Six equations and the wish that Q needs no A
-    beside B determine the rest; of several solutions the one with the smallest coefficients is taken.
+    The upper three coefficients of Q follow from those of the polynomial. Six equations and the condition that Q has no
+    separate term in A determine the rest; of several solutions, the one with the smallest coefficients is chosen.
     """
     r = mp.mpf(radius)
-    p = [c * r**k for k, c in enumerate(target(r))]  # for a variable within [-1, 1]
+    p = [c * r**k for k, c in enumerate(target(r))]  # rescaled to a variable in [-1, 1]
     q6 = mp.sqrt(p[12])
     q5 = p[11] / (2 * q6)
     q4 = (p[10] - q5**2) / (2 * q6)
@@ -87,7 +87,7 @@ def solve(radius: float) -> dict[str, mp.mpf]:
     q3 = (Q3 - 2 * x1 * x2) / x3
 
     def with_b(c1: mp.mpf, c2: mp.mpf, c3: mp.mpf) -> tuple[mp.mpf, mp.mpf, mp.mpf]:
-        """Write `c1 A + c2 A^2 + c3 A^3` with B in the place of the cube."""
+        """Return the coefficients of `c1 A + c2 A^2 + c3 A^3` with B instead of the cube."""
         share = c3 / x3
         return (c1 - share * x1) / r, (c2 - share * x2) / r**2, share
 
@@ -100,7 +100,7 @@ def solve(radius: float) -> dict[str, mp.mpf]:
 
 
 def error(c: dict[str, mp.mpf]) -> mp.mpf:
-    """Return the largest error of the derivative on the imaginary axis, which bounds that of the value over `|z|`."""
+    """Return the largest error of the derivative on the imaginary axis, which bounds the value's error over `|z|`."""
 
     def at(z: mp.mpc) -> mp.mpc:
         A2 = z * z
@@ -114,7 +114,7 @@ def error(c: dict[str, mp.mpf]) -> mp.mpf:
 
 
 def main() -> None:
-    """Print coefficients for each radius."""
+    """Print the coefficients for each radius."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("radius", type=float, nargs="+")
     for radius in parser.parse_args().radius:

@@ -1,11 +1,12 @@
-"""Rebuild what `results/` shows from the runs and numbers that it holds, and compare with what is committed.
+"""Rebuild the pages and figures in `results/` from the committed runs and numbers, and compare them.
 
     python tools/rebuild_results.py              # everything
     python tools/rebuild_results.py reproduce/small/main placement
+    python tools/rebuild_results.py --write      # replace the committed files that differ
 
-One line per file: the same, byte for byte but for the date on which it was made, or where it differs. Tables and
-figures of the paper are made of the runs in `results/reproduce`; reports, studies and pictures of benchmarks of their
-numbers. Pictures of attention need weights: they are taken from the committed page. Exit code 1 if anything differs.
+Prints one line per file: `same` if it is identical except for its date, otherwise where it differs. Tables and figures
+of the paper are rebuilt from the runs in `results/reproduce`; reports, studies and benchmark figures from their JSON
+files. Attention maps need weights, so they are copied from the committed page. Exit code 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import io
 import json
 import os
 import re
+import shutil
 import sys
 import tempfile
 from base64 import b64decode
@@ -50,35 +52,44 @@ ATTENTION = re.compile(r"Attention map of (.*), layer \d+, (\d+) px")
 
 
 def main() -> int:
-    """Rebuild and compare."""
+    """Rebuild the results, and print or write the differences."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"(default: all of {', '.join(PARTS)})")
+    parser.add_argument("--write", action="store_true", help="replace the committed files that differ")
     args = parser.parse_args()
     unknown = [name for name in args.names if name not in PARTS]
     if unknown:
         parser.error(f"{unknown[0]!r} is not one of {', '.join(PARTS)}")
     same = True
     for name in args.names or PARTS:
-        for file, difference in rebuild(name).items():
+        for file, difference in rebuild(name, write=args.write).items():
             say(f"{file}: {difference or 'same'}")
             same &= not difference
     return int(not same)
 
 
-def rebuild(name: str) -> dict[str, str]:
-    """Make a part of the results again, and return for each of its files where it differs; empty where it does not."""
+def rebuild(name: str, *, write: bool = False) -> dict[str, str]:
+    """Rebuild a part of the results, and return where each of its files differs; empty if it does not.
+
+    Args:
+        name: One of `PARTS`.
+        write: Whether to replace the committed files that differ.
+    """
     with tempfile.TemporaryDirectory() as folder, _working_in(Path(folder)):
         new = Path(folder) / "results"
         new.mkdir()
         PARTS[name](name, new)
         made = {path.relative_to(new).as_posix() for path in new.rglob("*") if path.is_file()}
         pictures = {path.relative_to(RESULTS).as_posix() for path in (RESULTS / name).glob("*.png")}
-        return {file: compare(RESULTS / file, new / file) for file in sorted(made | pictures)}
+        found = {file: compare(RESULTS / file, new / file) for file in sorted(made | pictures)}
+        for file in [file for file, difference in found.items() if difference and write and file in made]:
+            shutil.copyfile(new / file, RESULTS / file)
+        return found
 
 
 def compare(old: Path, new: Path) -> str:
-    """Return where two files differ; empty if nowhere but in the date."""
-    for path, problem in ((old, "is not committed"), (new, "is not made any more")):
+    """Return where two files differ; empty if they differ in the date at most."""
+    for path, problem in ((old, "is not committed"), (new, "is no longer made")):
         if not path.is_file():
             return problem
     if old.read_bytes() == new.read_bytes():
@@ -89,7 +100,7 @@ def compare(old: Path, new: Path) -> str:
     for number, (first, second) in enumerate(zip(before, after, strict=False), start=1):
         if first != second:
             return f"differs in line {number}: {shorten(first.strip())!r} is now {shorten(second.strip())!r}"
-    return "" if len(before) == len(after) else f"differs: {len(before)} lines are now {len(after)}"
+    return "" if len(before) == len(after) else f"differs: line count was {len(before)}, is now {len(after)}"
 
 
 def _difference_of_pictures(old: Path, new: Path) -> str:
@@ -113,15 +124,15 @@ def _working_in(folder: Path) -> Iterator[None]:
 
 
 def _print(*words: str) -> str:
-    """Return what a command prints."""
-    before, sys.argv = sys.argv, ["liere", *words]  # pages tell the command that made them
+    """Return the output of a command."""
+    before, sys.argv = sys.argv, ["liere", *words]  # pages show the command that made them
     try:
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             code = liere(list(words))
     finally:
         sys.argv = before
     if code:
-        raise RuntimeError(f"liere {' '.join(words)} ended with exit code {code}")
+        raise RuntimeError(f"liere {' '.join(words)} failed with exit code {code}")
     return printed.getvalue()
 
 
@@ -136,7 +147,7 @@ def _report(name: str, folder: Path) -> None:
 
 
 def _pictures(comparison: dict[str, Any], page: str) -> Pictures:
-    """Return the pictures of a page."""
+    """Return the pictures embedded in a page."""
     names = {plain_label(row["encoding"]): row["encoding"] for row in comparison["encodings"]}
     samples, rows = list[Sample](), dict[tuple[str, int], list[bytes]]()
     for data, alt in IMAGE.findall(page):
@@ -184,7 +195,7 @@ def _parts() -> dict[str, Callable[[str, Path], None]]:
 
 
 PARTS = _parts()
-"""What can be rebuilt, by the names of its files, and how."""
+"""Functions that rebuild parts of the results, by the names of their files."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Draw two comparisons side by side, as at the top of the README.
+"""Draw two comparisons side by side, as shown in the README.
 
 python tools/side_by_side.py results/spatial.json results/placement.json --out results/side_by_side.png
 """
@@ -16,7 +16,7 @@ PANELS = ("as in the paper", "our recipe, with random placement")
 
 
 def main() -> None:
-    """Read both, draw, and print the text alternative."""
+    """Read both comparisons, draw them, and print the text alternative."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paper", type=Path, help="report.json of a comparison without position augmentation")
     parser.add_argument("placement", type=Path, help="report.json of a comparison with random placement")

@@ -1,11 +1,11 @@
-"""Run a study of our own: one recipe, several variations, encodings and seeds, tested at several sizes.
+"""Run a study beyond the paper: one recipe with several variations, encodings and seeds, tested at several sizes.
 
     python tools/study.py experiments/studies/larger.yaml
-    python tools/study.py experiments/studies/larger.yaml --keep    # the table goes to results/studies
-    python tools/study.py experiments/studies/larger.yaml --encodings rope_mixed --keep    # rows of the others stay
+    python tools/study.py experiments/studies/larger.yaml --keep    # write the table to results/studies
+    python tools/study.py experiments/studies/larger.yaml --encodings rope_mixed --keep    # keep the other rows
 
-A study is a file like those of `experiments/tables`. Its table has one row for each variation, encoding and way of
-testing, with the mean over seeds and every seed. Runs that are in --out already are not repeated.
+A study is a file like those in `experiments/tables`. Its table has one row per variation, encoding and test condition,
+with the mean over seeds and the value of every seed. Finished runs in --out are not repeated.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ KEPT = experiments_folder().parent / "results" / "studies"
 
 
 def main() -> None:
-    """Run what is missing, and write the table."""
+    """Train the missing runs, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("study", type=Path, help="a file of experiments/studies")
-    parser.add_argument("--out", type=Path, default=Path("liere-study"), help="folder of new runs and of the table")
+    parser.add_argument("study", type=Path, help="a file in experiments/studies")
+    parser.add_argument("--out", type=Path, default=Path("liere-study"), help="folder for new runs and the table")
     parser.add_argument("--data", type=Path, help="folder of data sets (default: ./data)")
-    parser.add_argument("--seeds", type=int, nargs="+", help="other seeds than those of the study")
+    parser.add_argument("--seeds", type=int, nargs="+", help="seeds to use instead of those of the study")
     parser.add_argument("--encodings", nargs="+", metavar="NAME", help="only these encodings of the study")
     parser.add_argument("--variations", nargs="+", metavar="NAME", help="only these variations of the study")
-    parser.add_argument("--jobs", type=int, help="processes (default: one per core)")
-    parser.add_argument("--finished", action="store_true", help="train nothing: the table of what is finished")
+    parser.add_argument("--jobs", type=int, help="number of parallel processes (default: one per core)")
+    parser.add_argument("--finished", action="store_true", help="train nothing, and write the table of finished runs")
     parser.add_argument("--keep", action="store_true", help="write the table to results/studies instead")
     args = parser.parse_args()
     if args.keep and args.seeds:
-        parser.error("--keep is for the seeds of the study: leave --seeds out")
+        parser.error("--keep requires the seeds of the study: omit --seeds")
     study = prepare(args.study, args.out, args.data, args.seeds, args.encodings, args.variations)
-    say(f"{args.study.stem}: {len(study.missing())} runs to do")
+    say(f"{args.study.stem}: runs to train: {len(study.missing())}")
     if not args.finished:
         run(study, args.jobs)
     whole = Experiment.model_validate(read_config(args.study))
@@ -83,7 +83,7 @@ def prepare(
     encodings: list[str] | None = None,
     variations: list[str] | None = None,
 ) -> Reproduction:
-    """Read a study, or a part of it, and say which runs it needs."""
+    """Read a study, or a part of it, and return it with the runs that it needs."""
     experiment = Experiment.model_validate(read_config(file))
     for name, asked, known in (
         ("--encodings", encodings, experiment.encodings),
@@ -96,14 +96,14 @@ def prepare(
         experiment = experiment.model_copy(update={"vary": {name: experiment.vary[name] for name in variations}})
     experiment = with_choice(experiment, seeds or (), encodings or ())
     wanted = plan_runs(experiment, {}, out / "runs", data=data)
-    # Seed by seed, so that a part of the runs says something of all variations.
+    # Seed by seed, so that partial results cover all variations.
     wanted.sort(key=lambda one: one.seed)
     entry = Entry(file.stem, "not in the paper", file.stem, lambda results: Outcome([], []))
     return Reproduction(entry, experiment, wanted, (out / "runs",))
 
 
 def run(study: Reproduction, jobs: int | None) -> None:
-    """Make the missing runs, with a line for each that ends."""
+    """Train the missing runs, and print one line per finished run."""
     line = ProgressLine()
 
     def tell(text: str) -> None:
@@ -120,7 +120,7 @@ def run(study: Reproduction, jobs: int | None) -> None:
 
 
 def rows_of(results: Results) -> list[dict[str, Any]]:
-    """Return one row for each data set, variation, encoding and way of testing: the accuracy of every seed."""
+    """Return one row per data set, variation, encoding and test condition, with the accuracy of every seed."""
     rows = []
     for key, runs in sorted(
         results.runs.items(), key=lambda item: list(results.experiment.vary).index(item[0].variant)
@@ -140,14 +140,14 @@ def rows_of(results: Results) -> list[dict[str, Any]]:
 
 
 def merged(kept: list[dict[str, Any]], new: list[dict[str, Any]], study: Experiment) -> list[dict[str, Any]]:
-    """Return the rows of a kept table with new ones in their place, in the order of the study."""
+    """Return the rows of a committed table, updated with new ones, in the order of the study."""
     found = {_row_key(row): row for row in [*kept, *new]}
     order = _variations_and_encodings(study)
     return sorted(found.values(), key=lambda row: order.index((row["variant"], row["encoding"])))
 
 
 def missing_runs(rows: list[dict[str, Any]], study: Experiment) -> int:
-    """Return how many runs of a study are in none of its rows."""
+    """Return how many runs of a study are missing from its rows."""
     there = {(row["data"], row["variant"], row["encoding"], seed) for row in rows for seed in row["seeds"]}
     return len(study.data) * len(_variations_and_encodings(study)) * len(study.seeds) - len(there)
 
@@ -165,7 +165,7 @@ def _row_key(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def markdown(content: dict[str, Any]) -> str:
-    """Return the table: sizes are columns, everything else is a row."""
+    """Return the table as Markdown, with one column per image size."""
     sizes = sorted({row["size"] for row in content["rows"]})
     groups: dict[tuple[str, ...], dict[int, dict[str, Any]]] = {}
     for row in content["rows"]:
@@ -184,12 +184,12 @@ def markdown(content: dict[str, Any]) -> str:
         [
             f"# {content['title']}",
             "",
-            "Accuracy in percent, mean over seeds; in parentheses every seed. " + content["note"],
+            "Accuracy in percent: mean over seeds, in parentheses the value of every seed. " + content["note"],
             "",
             *(f"| {' | '.join(line)} |" for line in table),
             "",
-            *([f"{missing} of its runs are missing.", ""] if (missing := content.get("missing_runs", 0)) else []),
-            f"Made by `{content['command']}`. All numbers: the JSON file beside this page.",
+            *([f"Missing runs: {missing}.", ""] if (missing := content.get("missing_runs", 0)) else []),
+            f"Made by `{content['command']}`. All numbers are in the JSON file of the same name.",
             "",
         ]
     )

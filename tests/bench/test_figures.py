@@ -128,3 +128,14 @@ def test_loading_leaves_out_the_step_that_it_is_compared_with(drawn):
     _, axes, _ = drawn(record("loading", rows))
     assert bars(axes[0, 0]) == [0.2]
     assert [tick.get_text() for tick in axes[0, 0].get_yticklabels()] == ["CIFAR"]
+
+
+def test_points_have_time_and_memory(drawn):
+    timed = [
+        {"situation": "clouds", "model": name, "ratio": spread(ratio, ratio, ratio)}
+        for name, ratio in [("none", 1.0), ("rope_mixed", 1.1), ("liere8", 1.6)]
+    ]
+    weighed = [{"situation": "tokens", "model": "liere8", "memory": spread(2.0, 2, 2)}]
+    _, axes, _ = drawn(record("points", timed + weighed))
+    assert bars(axes[0, 0]) == [1.0, 1.1, 1.6]
+    assert bars(axes[0, 1]) == [2.0]

@@ -8,8 +8,9 @@ import sys
 import pytest
 import torch
 
-from liere.bench import loading, memory, rotations, scaling, step
-from liere.bench.memory_probe import Load, peak_memory, probe
+from liere.bench import loading, memory, points, rotations, scaling, step
+from liere.bench.memory_probe import Load, RotationLoad, peak_memory, probe, probe_rotation
+from liere.bench.point_model import PointTransformer, random_clouds
 from liere.bench.race import Race, spread, watch_nothing
 from liere.bench.record import Settings
 from liere.rotations import exp_products
@@ -32,7 +33,7 @@ def clock(monkeypatch):
         }
         return Race(next(iter(contestants)), times)
 
-    for question in (loading, rotations, scaling, step):
+    for question in (loading, points, rotations, scaling, step):
         monkeypatch.setattr(question, "race", pretend)
 
 
@@ -238,6 +239,48 @@ def test_every_variation_of_scaling_changes_one_quantity():
             if varied not in ("tokens", "axes"):
                 assert len({setup.grid for setup in setups}) == 1
         assert len({setup.tokens for setup in variations["axes"]}) == 1
+
+
+def test_points(monkeypatch, clock):
+    monkeypatch.setattr(points, "SITUATION", points.Situation(2, 3, 1, dim=32, heads=2))
+    monkeypatch.setattr(points, "LOADS", [RotationLoad("rope_mixed", 5), RotationLoad("liere8", 5)])
+    found = {"rope_mixed": 3000, "liere8": 2500}
+    monkeypatch.setattr(
+        points, "run_probe", lambda load: {"before": 500, "peak": found[load.encoding], "tensors": 1000}
+    )
+    answer = points.measure(Settings(rounds=2))
+    timed, weighed = answer.rows[:3], answer.rows[3:]
+    assert [row["model"] for row in timed] == ["none", "rope_mixed", "liere8"]
+    assert [row["ratio"]["median"] for row in timed] == pytest.approx([1, 2, 3])
+    assert [row["to_rope_mixed"]["median"] for row in timed] == pytest.approx([0.5, 1, 1.5])
+    assert timed[2]["parameters"] - timed[0]["parameters"] == 3 * 2 * 2 * 28
+    assert [(row["model"], row["used_bytes"], row["memory"]["median"]) for row in weighed] == [
+        ("rope_mixed", 2500, 2.5),
+        ("liere8", 2000, 2.0),
+    ]
+
+
+def test_positions_of_points_matter_unless_there_are_none():
+    clouds, labels = random_clouds(2, 5, num_classes=4)
+    assert clouds.shape == (2, 5, 6)
+    assert labels.shape == (2,)
+    moved = clouds + torch.tensor([0.5, 0, 0.2, 0, 0, 0]) * torch.arange(5)[:, None]
+    for encoding, differs in (("none", False), ("rope_mixed", True), ("liere8", True)):
+        model = PointTransformer(encoding, dim=32, depth=2, heads=2, num_classes=4)
+        assert model(clouds).shape == (2, 4)
+        assert torch.allclose(model(clouds), model(moved), atol=1e-6) != differs
+        assert torch.allclose(model(clouds)[1:], model(clouds[1:]), atol=1e-6)  # each cloud has its own positions
+
+
+def test_the_probe_rotates_many_tokens_in_little_memory():
+    found = memory.run_probe(RotationLoad("liere8", 20_000, threads=torch.get_num_threads()))
+    tensors = 4 * 20_000 * 8 * 64 * 4
+    assert found["tensors"] == tensors
+    if sys.platform == "linux":
+        # The rotations alone would take twice the tensors; kept buffers and torch itself take some more.
+        assert found["peak"] - found["before"] < 3 * tensors + 2**27
+    small = probe_rotation(RotationLoad("rope_mixed", 10))
+    assert 0 < small["before"] <= small["peak"]
 
 
 @pytest.mark.parametrize(

@@ -39,4 +39,24 @@ def test_the_rule_stands_below_the_table():
     legend = " ".join(table.legend)
     assert "Ratios are taken within a round" in legend
     assert "median [quartiles] over 3 rounds" in legend
-    assert "Times are given for the baseline only" in legend
+    assert "Absolute times are given for the baseline only" in legend
+
+
+def test_points_are_compared_with_no_positions_and_with_planes():
+    race = Race("none", {"none": [1.0, 2.0], "rope_mixed": [1.1, 2.2], "liere8": [1.65, 3.3]})
+    timed = [
+        {"situation": "clouds", "model": name, "rounds": 2, "seconds": race.times(name).as_dict()}
+        | {"ratio": race.ratio(name).as_dict(), "to_rope_mixed": race.ratio(name, to="rope_mixed").as_dict()}
+        for name in race.seconds
+    ]
+    weighed = [
+        {"situation": "tokens", "model": "liere8", "rounds": 1, "used_bytes": 2**31, "memory": {"median": 2.0}},
+    ]
+    times, memory = make_tables({"question": "points", "rounds": 2, "notes": ["A note."], "rows": timed + weighed})
+    assert times.rows == [
+        ["none", "1 = 1.50 s", ""],
+        ["rope_mixed", "1.10 [1.10-1.10]", "1.00 [1.00-1.00]"],
+        ["liere8", "1.65 [1.65-1.65]", "1.50 [1.50-1.50]"],
+    ]
+    assert memory.rows == [["liere8", "2.00 GB", "2.00"]]
+    assert "A note." in times.legend

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import liere
-from liere.bench import memory, rotations, scaling, step
+from liere.bench import memory, points, rotations, scaling, step
 from liere.cli import main, make_parser
 from liere.commands.bench import _watcher
 
@@ -24,7 +24,9 @@ def tiny(monkeypatch, hasty):
     monkeypatch.setattr(step, "QUICK_SITUATIONS", [step.Situation(8, 4, 1, depth=1)])
     monkeypatch.setitem(sys.modules, "timm", None)  # not installed
     monkeypatch.setattr(memory, "QUICK_SITUATIONS", [memory.Situation("tiny memory", 1, ("absolute", "liere8"), TINY)])
-    monkeypatch.setattr(memory, "_run_probe", lambda load: {"before": 10**8, "peak": 2 * 10**8})
+    monkeypatch.setattr(memory, "run_probe", lambda load: {"before": 10**8, "peak": 2 * 10**8})
+    monkeypatch.setattr(points, "QUICK_SITUATION", points.Situation(2, 4, 1, dim=32, heads=2))
+    monkeypatch.setattr(points, "run_probe", lambda load: {"before": 10**8, "peak": 2 * 10**8, "tensors": 10**8})
     setup = scaling.Setup((2, 2), batch_size=1)
     varied = {name: [setup] for name in ("tokens", "block size", "axes", "batch size")}
     monkeypatch.setattr(scaling, "QUICK_VARIATIONS", varied)
@@ -35,7 +37,7 @@ def test_all_questions_write_records_and_pictures(tiny, capsys, tmp_path):
     folder = tmp_path / "new" / "folder"
     assert main(["bench", "all", "--quick", "--rounds", "2", "--output", str(folder)]) == 0
     printed = capsys.readouterr()
-    questions = ["rotations", "step", "memory", "scaling", "loading"]
+    questions = ["rotations", "step", "memory", "scaling", "loading", "points"]
     assert sorted(path.name for path in folder.iterdir()) == sorted(
         f"bench_{question}.{kind}" for question in questions for kind in ("json", "png")
     )
@@ -61,13 +63,14 @@ def test_all_questions_write_records_and_pictures(tiny, capsys, tmp_path):
     for shown in (
         "tiny case",
         "rope_mixed",
-        "What does random placement cost",
+        "How much time does random placement add",
         "tiny memory",
         "batch size",
+        "2 clouds of 4 points",
         "timm is not installed",
     ):
         assert shown in printed.out
-    assert printed.out.count("quick run: do not quote") == 7  # the exponential and the step have two tables each
+    assert printed.out.count("quick run: do not quote") == 9  # some questions have two tables
     assert "tiny case, forward + backward: 0 of 2\n" in printed.err
 
 
@@ -146,7 +149,9 @@ def test_help_names_every_question(capsys):
     with pytest.raises(SystemExit):
         main(["bench", "--help"])
     printed = capsys.readouterr().out
-    assert all(f"\n  {name} " in printed for name in ("rotations", "step", "memory", "scaling", "loading", "all"))
+    assert all(
+        f"\n  {name} " in printed for name in ("rotations", "step", "memory", "scaling", "loading", "points", "all")
+    )
 
 
 def test_each_part_is_named_when_it_begins(capsys):

@@ -26,8 +26,8 @@ def test_comparisons_take_both_starts_of_absolute_positions_unless_told_otherwis
         ("--encodings lieer8", ["unknown encoding 'lieer8'", "did you mean 'liere8'?"]),
         ("--encodings absolute:init_std", ["'absolute:init_std' has an option without a value"]),
         ("--encodings liere8:share_head=1", ["has no option 'share_head'", "did you mean 'share_heads'?"]),
-        ("--model.encoding liere8", ["--model.encoding is what a comparison varies", "--encodings"]),
-        ("--training.seed 1", ["--training.seed is what a comparison varies", "--seeds"]),
+        ("--model.encoding liere8", ["--model.encoding is varied by the comparison itself", "--encodings"]),
+        ("--training.seed 1", ["--training.seed is varied by the comparison itself", "--seeds"]),
         ("--sizes 100", ["size must be a multiple of 12 px"]),
         ("--model.dimm 3", ["--model.dimm", "did you mean '--model.dim'?"]),
         ("--data.size 100", ["size must be a multiple of 12 px"]),
@@ -103,5 +103,5 @@ def test_a_run_that_fails_is_named_with_its_log_and_the_others_are_done(comparis
 def test_another_recipe_in_the_same_folder_is_refused(comparison, capsys):
     out, arguments = comparison
     assert main([*arguments, "--seeds", "0", "--model.dim", "32"]) == 2
-    assert "was made by another recipe: choose another --out, or delete it" in capsys.readouterr().err
+    assert "contains a run of a different recipe: choose another --out, or delete it" in capsys.readouterr().err
     assert open_run(out / "runs" / "liere8-seed0").config.model.dim == 16

@@ -19,7 +19,7 @@ def test_a_damaged_result_is_named(config, tmp_path, fail):
 def test_a_run_that_is_not_finished_is_told(config, tmp_path, fail):
     run = make_run(tmp_path / "run")
     error = fail("eval", run.folder)
-    assert f"run {run.folder} is not finished: liere train --resume {run.folder}" in error
+    assert f"run {run.folder} is not finished: run liere train --resume {run.folder}" in error
 
 
 def test_a_size_that_does_not_fit_is_told(finished, fail):

@@ -22,7 +22,7 @@ class TestBadConfigurations:
             ("model: {dim: wide}", ["tiny.yaml", "model.dim must be", "'wide'"]),
             ("training: {examples: 1.5}", ["training.examples must be", "1.5"]),
             ("model: {dim: 8", ["tiny.yaml is not YAML"]),
-            ("- 1\n- 2", ["tiny.yaml must hold sections", "[1, 2]"]),
+            ("- 1\n- 2", ["tiny.yaml must contain sections", "[1, 2]"]),
         ],
     )
     def test_what_is_wrong_in_the_file_is_told(self, config, fail, text, parts):
@@ -32,7 +32,8 @@ class TestBadConfigurations:
             assert part in error
 
     def test_a_missing_file_is_told(self, tmp_path, fail):
-        assert f"no configuration at {tmp_path / 'none.yaml'}" in fail("train --config", tmp_path / "none.yaml")
+        missing = tmp_path / "none.yaml"
+        assert f"there is no configuration file {missing}" in fail("train --config", missing)
 
     def test_a_folder_instead_of_a_file_is_told(self, tmp_path, fail):
         assert str(tmp_path) in fail("train --config", tmp_path)
@@ -47,7 +48,7 @@ class TestBadConfigurations:
             ("extra", ["extra"]),
             ("--model.dim wide", ["model.dim must be", "'wide'"]),
             ("--model.dim 1.5", ["model.dim must be", "1.5"]),
-            ("--training.batch_size [", ["--training.batch_size", "'['", "is not a value"]),
+            ("--training.batch_size [", ["--training.batch_size", "'['", "is not a valid YAML value"]),
             ("--training.accumulate 3", ["training.batch_size 8", "training.accumulate 3", "choose numbers"]),
             ("--hardware.devices 3", ["training.batch_size 8", "3 devices"]),
         ],

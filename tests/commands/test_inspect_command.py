@@ -35,7 +35,7 @@ def test_inspect_own_weights(capsys, tmp_path):
     torch.save(model.state_dict(), tmp_path / "w.pt")
     arguments = ["inspect", str(tmp_path / "w.pt"), "--image-size", "8", "--json"]
     assert main(arguments) == 2
-    assert "name the size of the model it belongs to with --size" in capsys.readouterr().err
+    assert "give the size of its model with --size" in capsys.readouterr().err
     assert main([*arguments, "--size", "vit_small"]) == 2
     assert "does not match the size, encoding and options" in capsys.readouterr().err
     assert main([*arguments, "--size", "vit_tiny"]) == 0

@@ -12,16 +12,19 @@ from liere.cli import main
     ("arguments", "message"),
     [
         ("mian", "unknown table or figure 'mian': did you mean 'main'?"),
-        ("main --only MNIST", "--only 'MNIST' is not in main at this scale: it has CIFAR-10"),
-        ("main --model.encoding liere8", "--model.encoding is what the experiments vary"),
-        ("spatial --data.flip true", "--data.flip is of none of these data sets (spatial)"),
+        ("main --only MNIST", "--only 'MNIST' is not a data set of main at this scale: choose from CIFAR-10"),
+        ("main --model.encoding liere8", "--model.encoding is varied by the experiments themselves"),
+        ("spatial --data.flip true", "--data.flip is not a field of any of these data sets (spatial)"),
         ("main --only CIFAR-10 --own --data nowhere", "no cifar10 in nowhere"),
-        ("fraction --data.fraction 0.5", "--data.fraction is what this experiment varies"),
-        ("resolution --optimizer.learning_rate 1e-3", "--optimizer.learning_rate is what this experiment varies"),
-        ("main --data.root somewhere", "--data.root is of one data set, and here are several: use --data"),
+        ("fraction --data.fraction 0.5", "--data.fraction is varied by this experiment"),
+        ("resolution --optimizer.learning_rate 1e-3", "--optimizer.learning_rate is varied by this experiment"),
+        (
+            "main --data.root somewhere",
+            "--data.root needs a single data set, but this experiment has several: use --data",
+        ),
         ("block --own --hardware.devices 2", "--configs"),
         ("main --own --data nowhere", "no cifar10 in nowhere"),
-        ("main --own --data nowhere", "(python tools/make_clips.py renders it; see docs/clips.md)"),
+        ("main --own --data nowhere", "(render it with python tools/make_clips.py; see docs/how-to/data-sets.md)"),
     ],
 )
 def test_it_is_told_in_a_line_before_anything_runs(tmp_path, monkeypatch, capsys, arguments, message):
@@ -44,9 +47,9 @@ def test_configurations_can_be_written_and_trained(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("name", "encodings", "message"),
     [
-        ("significance", "liere8 liere4", "it compares RoPE-Mixed with LieRE₈, and nothing else"),
-        ("compute", "rope_mixed liere8", "it measures against absolute positions: add absolute, or"),
-        ("block", "liere4 sincos", "it is about block sizes, which only rope_mixed and liere have: leave out sinc"),
+        ("significance", "liere8 liere4", "it compares only RoPE-Mixed and LieRE₈: omit --encodings"),
+        ("compute", "rope_mixed liere8", "its baseline is absolute positions: add absolute, or"),
+        ("block", "liere4 sincos", "it compares block sizes, which only rope_mixed and liere have: omit sinc"),
     ],
 )
 def test_a_table_that_cannot_be_made_of_them_says_so(tmp_path, capsys, name, encodings, message):

@@ -108,8 +108,8 @@ class TestGoodRuns:
         model = make_run(tmp_path / "run").config.model.build(image_size=36, num_classes=4)
         parameters = sum(parameter.numel() for parameter in model.parameters())
         assert second.startswith(f"tiny-seed1: {parameters:,} parameters (")
-        assert "multiply-adds an image" in second
-        assert "on this machine for this arithmetic; start-up, data loading and checkpoints come on top" in second
+        assert "multiply-adds per image" in second
+        assert "on this machine for the computation alone; startup, data loading" in second
         shutil.rmtree(tmp_path / "run")
         assert everything(tmp_path) == before
 
@@ -118,7 +118,7 @@ class TestGoodRuns:
 
         def train(run, **_):
             told.extend(capsys.readouterr().out.splitlines())
-            raise StoppedError("as asked")
+            raise StoppedError("as requested")
 
         monkeypatch.setattr(fit, "train", train)
         assert main(["train", "--config", str(config), "--out", str(tmp_path / "run")]) == 0
@@ -128,7 +128,7 @@ class TestGoodRuns:
     def test_from_training_to_report(self, config, tmp_path, capsys):
         assert main(["train", "--config", str(config), "--steps", "2"]) == 0
         folder = Path("runs") / "tiny-seed1"
-        assert f"stopped as asked; resume with: liere train --resume {folder}" in capsys.readouterr().out
+        assert f"stopped as requested; resume with: liere train --resume {folder}" in capsys.readouterr().out
         assert main(["train", "--resume", str(folder), "--hardware.threads", "1"]) == 0
         assert "finished after 72 examples" in capsys.readouterr().out
         before = everything(tmp_path)
@@ -173,7 +173,7 @@ class TestGoodRuns:
         assert "resume with: liere train --resume" in capsys.readouterr().out
 
     def test_fields_of_the_command_line_are_kept_with_the_run(self, config, tmp_path, monkeypatch):
-        monkeypatch.setattr(fit, "train", lambda run, **_: (_ for _ in ()).throw(StoppedError("as asked")))
+        monkeypatch.setattr(fit, "train", lambda run, **_: (_ for _ in ()).throw(StoppedError("as requested")))
         arguments = "--model.encoding absolute --training.seed 5 --data.distance [1,2] --optimizer.clip null"
         assert main(["train", "--config", str(config), *arguments.split()]) == 0
         kept = open_run(tmp_path / "runs" / "tiny-seed5").config

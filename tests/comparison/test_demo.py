@@ -18,7 +18,7 @@ def test_the_whole_demo_has_all_encodings_of_the_paper_at_four_sizes(tmp_path):
     assert {run.config.hardware.accelerator for run in plan.runs} == {"cpu"}
     assert plan.sizes == [108, 168, 276, 372]
     text = describe_demo(plan, quick=False)
-    assert "5 models learn to answer from\n" in text
+    assert "5 models train on\n" in text
     assert "of 108 px each" in text
     assert text.endswith("Counting arrows alone gives 44 %.")
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""What is shown while runs are trained and tested."""
+"""Terminal output while runs are trained and tested."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ METRICS = "step,examples,seconds,learning_rate,train_loss,val_loss,val_accuracy\
     [
         ("", "run: 0 % trained"),
         ("2,16,1,,0.5,,\n", "run: 22 % trained"),
-        ("4,32,1,,,0.5,0.456\n6,48,1,,0.5,,\n", "run: 66 % trained, 46 % right"),
+        ("4,32,1,,,0.5,0.456\n6,48,1,,0.5,,\n", "run: 66 % trained, 46 % accuracy"),
         ("9,72,1,,,0.5,0.9\n", "run: testing"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Which runs of a plan are made, in which order, and what is told of them."""
+"""Which runs of a plan are executed, in which order, and which callbacks are called."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.evaluation.test_summary import pretend
 
 @pytest.fixture
 def jobs(monkeypatch):
-    """Receive the jobs instead of running them; those whose names are in `codes` end with these."""
+    """Record the jobs instead of running them; jobs named in `codes` end with that exit code."""
     received, codes = [], {}
 
     def run_jobs(found, *, slots, watch, ended):
@@ -49,7 +49,7 @@ def test_a_failure_is_told_with_the_last_line_of_the_log(tmp_path, jobs):
     execution.run_plan(made, watch=lambda runs: None, ended=pytest.fail, failed=failed.append)
     assert failed == [
         f"none-seed0 failed with exit code 1 (ValueError: no good): see {log}",
-        f"none-seed1 failed with exit code -9 (it said nothing): see {made.runs[1].log_file}",
+        f"none-seed1 failed with exit code -9 (no output): see {made.runs[1].log_file}",
     ]
 
 

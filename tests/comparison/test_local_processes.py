@@ -1,4 +1,4 @@
-"""Jobs in processes of their own."""
+"""Jobs in separate processes."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def test_a_job_notices_that_its_parent_was_killed(tmp_path):
     process = subprocess.Popen([sys.executable, str(tmp_path / "script.py"), str(tmp_path)], cwd=tmp_path)
     wait_for(tmp_path / "started")
     assert not (tmp_path / "parent is gone").exists()
-    os.kill(process.pid, signal.SIGKILL)  # not waited for: even a zombie is gone
+    os.kill(process.pid, signal.SIGKILL)  # not waited for: a zombie counts as gone, too
     wait_for(tmp_path / "parent is gone")
     process.wait()
 
 
 def test_a_script_is_not_executed_again_in_the_processes_that_it_starts(tmp_path):
-    """Scripts of researchers start work without looking whether they are the main program."""
+    """Scripts often start work without checking whether they are the main program."""
     (tmp_path / "work.py").write_text("def note(folder, slot):\n    print('noted')\n")
     (tmp_path / "script.py").write_text(SCRIPT.format(work="note"))
     command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path)]

@@ -71,8 +71,8 @@ class TestPlan:
         [
             ({"encodings": ["lieer8"]}, "unknown encoding 'lieer8': did you mean 'liere8'?"),
             ({"encodings": ["liere8:share_head=1"]}, "share_head"),
-            ({"encodings": []}, "at least one encoding and one seed"),
-            ({"seeds": []}, "at least one encoding and one seed"),
+            ({"encodings": []}, "encodings and seeds must not be empty"),
+            ({"seeds": []}, "encodings and seeds must not be empty"),
             ({"sizes": [36, 100]}, "multiple of 12 px"),
             ({"overrides": {"data.size": "100"}}, "multiple of 12 px"),
             ({"text": "model: {dimm: 3}"}, "tiny.yaml: unknown field model.dimm"),

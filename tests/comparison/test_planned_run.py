@@ -1,4 +1,4 @@
-"""How much of a planned run is done."""
+"""Whether a planned run is trained and tested."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_runs_of_another_recipe_are_left_alone(tmp_path):
     create_run(run.folder, run.config)
     assert [again.folder for again in plan(tmp_path).runs] == [run.folder]
     assert plan(tmp_path, overrides={"hardware.threads": "7"}).runs[0].folder == run.folder
-    with pytest.raises(ValueError, match="none-seed0 was made by another recipe: choose another --out"):
+    with pytest.raises(ValueError, match="none-seed0 contains a run of a different recipe: choose another --out"):
         plan(tmp_path, overrides={"model.dim": "32"})
 
 

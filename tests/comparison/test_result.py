@@ -1,4 +1,4 @@
-"""Rows, text and files of what a comparison found."""
+"""Rows, text and files of the result of a comparison."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_there_is_a_row_per_encoding_and_size_with_the_spread_of_seeds(result):
         found = [run.evaluations()[0]["accuracy"]["value"] for run in runs]
         assert row["mean"] == pytest.approx(sum(found) / 3)
         assert (row["worst"], row["best"]) == (min(found), max(found))
-        assert row["low"] < row["worst"]  # with three seeds, the mean is not known that well
+        assert row["low"] < row["worst"]  # the interval of three seeds is wide
         assert row["high"] > row["best"]
         assert (row["seeds"], row["examples"], row["trained_examples"]) == ([0, 1, 2], 200, 72)
         assert row["seconds"] == 11.0
@@ -55,7 +55,7 @@ def test_a_report_is_written_where_it_is_asked_for(result, tmp_path, monkeypatch
 
 @pytest.mark.parametrize("name", ["b", "b.md", ".html", ".b.html"])
 def test_the_name_of_a_page_is_one(result, tmp_path, name):
-    with pytest.raises(ValueError, match=r"must end with .html: Markdown and JSON are written beside it"):
+    with pytest.raises(ValueError, match=r"file must be a name that ends with \.html, for example report\.html, got"):
         result.report(tmp_path / name)
 
 

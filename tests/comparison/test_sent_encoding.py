@@ -1,4 +1,4 @@
-"""Encodings that only this process has, in the processes of a comparison."""
+"""Encodings defined only in this process reach the processes of a comparison."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_class_of_a_notebook_takes_part(notebook, tmp_path, capsys):
 def test_without_cloudpickle_it_is_told_before_anything_runs(notebook, tmp_path):
     done = notebook("import sys\nsys.modules['cloudpickle'] = None\n" + NOTEBOOK)
     assert "ImportError: encoding '__main__:Mine' is defined in a script or notebook" in done.stderr
-    assert "pip install cloudpickle, or put the class in a module" in done.stderr
+    assert "pip install cloudpickle, or move the class to a module" in done.stderr
     assert not list((tmp_path / "out").rglob("config.yaml"))
 
 
@@ -80,5 +80,5 @@ def test_what_every_process_has_is_not_sent():
     assert send_encoding("liere8") is None
     sent = send_encoding(encoding_name(Shifted))
     assert sent is not None
-    assert len(sent.content) < 100  # its place, not its code
+    assert len(sent.content) < 100  # a reference, not its code
     assert not sent.is_registered

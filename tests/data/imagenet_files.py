@@ -1,4 +1,4 @@
-"""Files of ImageNet's form, loaded and damaged."""
+"""Helpers to load and damage files in ImageNet's layout."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def load_imagenet(
     length: int | None = None,
     **fields: Any,
 ) -> Any:
-    """Return a split of image files in class folders, opened as by a configuration."""
+    """Return a split of image files in class folders, opened as from a configuration."""
     return open_data(name, root=str(root), **fields).load(split, size=size, length=length)
 
 
 def damage(root: Path, numbers: Iterable[int], split: str = "train", wnid: str = WNIDS[0]) -> list[Path]:
-    """Cut off files of a class, and return their paths."""
+    """Truncate files of a class, and return their paths."""
     numbers = list(numbers)
     files = sorted((root / split / wnid).glob("*.JPEG"))
     for number in numbers:

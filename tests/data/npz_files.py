@@ -21,7 +21,7 @@ def save(path, **arrays):
 
 
 def three_splits(shape=(4, 4), kind="images", dtype=np.uint8, **more):
-    """Arrays as MedMNIST files have them: 6 for training, 4 to validate, 2 to test."""
+    """Arrays as in MedMNIST files: 6 for training, 4 for validation, 2 for testing."""
     arrays = {}
     for number, (split, count) in enumerate({"train": 6, "val": 4, "test": 2}.items()):
         arrays[f"{split}_{kind}"] = noise(count, *shape, seed=number).astype(dtype)

@@ -14,7 +14,7 @@ __all__ = ["Counted", "Patches", "section"]
 
 
 class Patches(Dataset):
-    """Images with a bright half; `change` is what a transform does."""
+    """Images with a bright half; `change` is a transform."""
 
     def __init__(self, length=60, start=0, change=None, dtype=torch.uint8, side=8):
         generator = torch.Generator().manual_seed(start)
@@ -33,7 +33,7 @@ class Patches(Dataset):
 
 
 class Counted(Dataset):
-    """Examples that cannot be known without being read, which is counted."""
+    """Examples whose reads are counted."""
 
     def __init__(self, examples):
         self.examples, self.reads = examples, 0
@@ -47,5 +47,5 @@ class Counted(Dataset):
 
 
 def section(data, **fields):
-    """Return the section of a configuration that is about data that were given."""
+    """Return the configuration section of data passed from Python."""
     return parse_config({"data": data.as_config() | fields}).data

@@ -1,4 +1,4 @@
-"""Data sets as configurations open them."""
+"""Data sets opened as from a configuration."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ from liere.runs.config_file import parse_config
 
 
 def open_data(name: str = "spatial", **fields: Any) -> DataSection:
-    """Return the section of a data set, checked as that of a configuration."""
+    """Return the checked configuration section of a data set."""
     return parse_config({"data": {"name": name, **fields}}).data

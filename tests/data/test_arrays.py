@@ -46,8 +46,8 @@ class TestExamples:
         with pytest.raises(IndexError):
             make_data().batch([9])
 
-    def test_lengths_that_differ_are_told(self):
-        with pytest.raises(ValueError, match="there are 3 images, but 2 labels"):
+    def test_lengths_that_differ_are_reported(self):
+        with pytest.raises(ValueError, match="got 3 images and 2 labels"):
             ArrayData(noise(3, 2, 6, 5), torch.tensor([0, 1]), FACTS)
 
     def test_only_examples_with_random_bits_are_changed(self):
@@ -67,7 +67,7 @@ class TestExamples:
 
 
 def interpolated(image: torch.Tensor, size: tuple[int, ...]) -> torch.Tensor:
-    """Linear interpolation along one axis after the other, a number at a time; not antialiased."""
+    """Interpolate linearly along one axis after the other, one number at a time, without antialiasing."""
     for axis, (old, new) in enumerate(zip(image.shape, size, strict=True)):
         slices = []
         for place in range(new):
@@ -98,7 +98,7 @@ class TestResizing:
     def test_smaller_flat_images_are_averages(self):
         images = noise(3, 3, 32, 32)
         small = resize(images, (4, 4))
-        # Antialiasing is a triangle as wide as two of the new pixels: noise becomes grey, not other noise.
+        # Antialiasing filters with a triangle two new pixels wide: noise becomes gray, not other noise.
         assert small.dtype == torch.uint8
         assert small.float().std() < 0.25 * images.float().std()
 

@@ -27,7 +27,7 @@ def noise(*shape: int) -> torch.Tensor:
 
 
 def slowly(image: torch.Tensor, word: int, padding: int, flip: bool) -> torch.Tensor:
-    """Flip and crop an image `[channels, *rest, height, width]`, a pixel at a time."""
+    """Flip and crop an image `[channels, *rest, height, width]`, one pixel at a time."""
     draws = random_bits(torch.tensor([word]), 3)[0]
     mirrored = flip and int(draws[0]) % 2 == 1
     down, right = (int(random_below(draw, 2 * padding + 1)) - padding for draw in draws[1:])
@@ -60,11 +60,11 @@ class TestFlipsAndCrops:
 
     def test_every_offset_occurs_about_as_often_as_others(self):
         count, padding = 5000, 2
-        # Pixels tell where they come from.
+        # Pixel values encode their original positions.
         image = (1 + torch.arange(25, dtype=torch.uint8)).view(1, 1, 5, 5)
         found = Augmentation(padding)(image.expand(count, -1, -1, -1), torch.arange(count))
-        centres = found[:, 0, 2, 2].long() - 1
-        counts = torch.bincount(centres, minlength=25)
+        centers = found[:, 0, 2, 2].long() - 1
+        counts = torch.bincount(centers, minlength=25)
         assert counts.shape == (25,)
         assert counts.min() > 0.7 * count / 25
         assert counts.max() < 1.3 * count / 25

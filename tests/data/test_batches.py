@@ -46,7 +46,7 @@ class TestOrder:
         assert ExampleOrder(20, 0)[range(20)] == one
 
     def test_orders_are_what_they_were_when_this_was_written(self):
-        # Runs that are resumed with a later version count on these.
+        # Runs resumed with a later version depend on these.
         assert ExampleOrder(10, 1)[range(12)] == [9, 4, 8, 3, 0, 6, 5, 2, 7, 1, 9, 4]
         assert [seed_of(1), seed_of(0, 1), seed_of(1, 0), seed_of(1, 2, 3)] == [
             3069472533636442495,
@@ -58,7 +58,7 @@ class TestOrder:
 
 @st.composite
 def batch_shapes(draw) -> tuple[int, int, int]:
-    """Draw a batch size, a number of parts and a number of processes that fit."""
+    """Draw a batch size with a number of parts and a number of processes that divide it."""
     size, accumulate, world = draw(st.integers(1, 3)), draw(worlds), draw(worlds)
     return size * accumulate * world, accumulate, world
 
@@ -76,7 +76,7 @@ class TestTrainingBatches:
         assert len(whole) == steps
         for step, expected in enumerate(whole):
             parts = [dealt[rank][step * accumulate + part] for part in range(accumulate) for rank in range(world)]
-            assert len({len(part.indices) for part in parts}) == 1  # equal shares, so that means of means are means
+            assert len({len(part.indices) for part in parts}) == 1  # equal parts have equal weights
             assert [example for part in parts for example in part.indices] == expected.indices
             assert torch.equal(torch.cat([part.bits for part in parts]), expected.bits)
 

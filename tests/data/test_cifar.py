@@ -12,7 +12,7 @@ from tests.data.archives import assert_same_examples, write_cifar
 
 @pytest.fixture(autouse=True)
 def forget():
-    """Read files anew, also those that a test changes."""
+    """Clear the cache, so that changed files are read again."""
     read_cifar.cache_clear()
     yield
     read_cifar.cache_clear()

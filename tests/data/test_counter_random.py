@@ -11,7 +11,7 @@ words = st.integers(-(2**63), 2**63 - 1)
 
 
 def mixed(x: int) -> int:
-    """SplitMix64's finaliser in whole numbers without bounds, as the paper prints it."""
+    """SplitMix64's finalizer with unbounded integers, as printed in its paper."""
     x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) % WORD
     x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) % WORD
     return x ^ (x >> 31)
@@ -39,7 +39,7 @@ def test_words_are_those_of_splitmix64(starts, count):
 
 
 def test_words_are_those_that_others_print():
-    # For state 1234567, as Rosetta Code ("Pseudo-random numbers/Splitmix64") prints them.
+    # For state 1234567, as listed by Rosetta Code ("Pseudo-random numbers/Splitmix64").
     expected = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
     assert [word % WORD for word in random_bits(torch.tensor([1234567]), 4)[0].tolist()] == expected
 

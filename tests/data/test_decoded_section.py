@@ -8,11 +8,11 @@ from tests.data.imagenet_files import load_imagenet
 from tests.data.sections import open_data
 
 
-def test_a_single_class_is_told(tmp_path):
+def test_a_single_class_is_reported(tmp_path):
     write_imagenet(tmp_path, WNIDS[:1])
     config = open_data("images", root=str(tmp_path), size=16)
     for load in (lambda: config.facts, lambda: config.load("train")):
-        with pytest.raises(ValueError, match=f"has a single class, '{WNIDS[0]}': there is nothing to learn"):
+        with pytest.raises(ValueError, match=f"has only one class, '{WNIDS[0]}': sort its files"):
             load()
 
 

@@ -10,7 +10,7 @@ from liere.data.facts import DataFacts
 
 
 class Squares(ExampleSet):
-    """Images of one pixel, which is the square of its place; with random bits, those."""
+    """Images of one pixel whose value is its squared index, or the random bits if given."""
 
     facts = DataFacts(("even", "odd"), 1, (1, 1), (0.0,), (1.0,))
 

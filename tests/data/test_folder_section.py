@@ -39,12 +39,12 @@ def test_a_missing_class_folder_is_named(imagenet_copy, split, asked):
 def test_an_empty_class_folder_is_named(imagenet_copy, split):
     for file in (imagenet_copy / split / WNIDS[2]).glob("*.JPEG"):
         file.unlink()
-    with pytest.raises(ValueError, match=rf"no file that ends in .jpg.* in .*{split}.{WNIDS[2]}"):
+    with pytest.raises(ValueError, match=rf"no file with the suffix .jpg.* in .*{split}.{WNIDS[2]}"):
         load_imagenet(imagenet_copy, "train")
 
 
 def test_folders_that_are_not_there(imagenet_copy):
-    with pytest.raises(FileNotFoundError, match=r"there is no folder nowhere.train: .*--data.root"):
+    with pytest.raises(FileNotFoundError, match=r"there is no folder nowhere.train .*--data.root"):
         load_imagenet("nowhere")
     shutil.rmtree(imagenet_copy / "val")
     with pytest.raises(FileNotFoundError, match=r"neither .*val nor .*test: .*--data.holdout"):

@@ -81,7 +81,7 @@ class TestRandomTransforms:
         assert from_datasets(Patches(40, change=shift)).digest == from_datasets(Patches(40, change=shift)).digest
 
     def test_those_with_generators_of_their_own_need_mean_and_deviation(self):
-        with pytest.raises(ValueError, match=r"images of train differ each time .* give mean and std"):
+        with pytest.raises(ValueError, match=r"images of train change each time .* give mean and std"):
             from_datasets(Patches(40, change=restless))
         one, other = (from_datasets(Patches(40, change=restless), mean=[0.5] * 3, std=[0.5] * 3) for _ in range(2))
         assert one.digest == other.digest

@@ -42,7 +42,7 @@ def test_labels_and_images_are_checked_when_they_are_loaded():
         config.load("train").batch([1, 2])
     odd = [(ZEROS, 0), (ZEROS, 1), (ZEROS, 1), (ZEROS, 1), (torch.zeros(1, 4, 5), 1), (ZEROS, 1)]
     config = section(from_datasets(odd, odd, classes=["a", "b"], mean=[0.0], std=[1.0]))
-    with pytest.raises(ValueError, match=r"image 4 of train is .*\(1, 4, 5\).* make them alike"):
+    with pytest.raises(ValueError, match=r"image 4 of train is .*\(1, 4, 5\).* give all images the same shape"):
         config.load("train").batch([3, 4])
 
 

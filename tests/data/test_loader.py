@@ -59,7 +59,7 @@ class TestLoader:
             "    data = SpatialReasoning(48, 'val', length=400)\n"
             "    batches = iter(make_loader(data, EvaluationBatches(400, 4), workers=2))\n"
             "    next(batches)\n"
-            "    batches.itself = batches\n"  # not collected before the end
+            "    batches.itself = batches\n"  # a cycle, so that it is not collected before the exit
             "    print('leaves', flush=True)\n"
             "if __name__ == '__main__':\n"
         )
@@ -68,7 +68,7 @@ class TestLoader:
         else:
             code += f"    process = multiprocessing.get_context({method!r}).Process(target=work)\n"
             code += "    process.start(), process.join()\n"
-        # A file: what is waited for is the program itself, not the end of a pipe that a worker has open.
+        # A file, so that we wait for the program itself and not for a pipe that a worker keeps open.
         (tmp_path / "program.py").write_text(code)
         with (tmp_path / "log").open("w") as log:
             command = [sys.executable, tmp_path / "program.py"]

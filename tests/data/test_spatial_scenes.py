@@ -24,7 +24,7 @@ seeds = st.integers(-(2**62), 2**62)
 
 @st.composite
 def data_sets(draw) -> SpatialReasoning:
-    """Draw a data set of any size, with up to as many symbols as fit."""
+    """Draw a data set of any size, with any number of symbols that fit."""
     size = draw(st.sampled_from(SIZES))
     side = size // CELL
     ends = sorted(draw(st.tuples(st.integers(1, side - 1), st.integers(1, side - 1))))
@@ -42,7 +42,7 @@ def data_sets(draw) -> SpatialReasoning:
 
 
 def solve(cells: list[list[str]]) -> tuple[int, int]:
-    """Find the Y, walk where its base points, and read the first arrow; return the label and the cells walked."""
+    """Return the label and the distance, by walking from the Y in the direction of its base to the first arrow."""
     row, column, direction = find_y(cells)
     down, right = MOVES[direction]
     for walked in range(1, len(cells)):
@@ -55,7 +55,7 @@ def solve(cells: list[list[str]]) -> tuple[int, int]:
 
 
 def many_cells(data: SpatialReasoning, count: int) -> list[list[list[str]]]:
-    """Return what `cells` does for the first samples, at once."""
+    """Return `cells` of the first samples, as a batch."""
     return [[[SYMBOLS[code] for code in row] for row in grid] for grid in data.codes(range(count)).tolist()]
 
 
@@ -67,7 +67,7 @@ def find_y(cells: list[list[str]]) -> tuple[int, int, str]:
 
 
 def p_of_chi_square(counts: list[int], expected: list[float]) -> float:
-    """Return the probability of counts at least as odd as these."""
+    """Return the probability of counts at least as extreme as these."""
     chi = sum((count - mean) ** 2 / mean for count, mean in zip(counts, expected, strict=True))
     halves = torch.tensor([(len(counts) - 1) / 2, chi / 2], dtype=torch.float64)
     return float(torch.special.gammaincc(halves[0], halves[1]))
@@ -224,7 +224,7 @@ class TestSplits:
             }
             for split in SPLITS
         }
-        # Grids are so few that those of a split repeat themselves: without care, splits would meet.
+        # There are so few grids that those of a split repeat: naive splits would overlap.
         assert sum(map(len, found.values())) < 3 * 2 * 4_000
         assert all(found.values())
         for one, other in [("train", "val"), ("train", "test"), ("val", "test")]:
@@ -292,7 +292,7 @@ class TestSamplesAreFunctionsOfTheirPlace:
         assert torch.equal(SpatialReasoning(colors="random")[3][0], one)
 
     def test_samples_are_what_they_were_when_this_was_written(self):
-        # Runs on other machines, and checkpoints of earlier versions, count on these.
+        # Runs on other machines and checkpoints of earlier versions depend on these.
         data = SpatialReasoning(108, "test")
         assert [" ".join(cell.rjust(2, ".") for cell in row) for row in data.cells(0)] == [
             ".. .. .→ .. .. .. .→ Y← ..",
@@ -472,7 +472,7 @@ class TestSequence:
         ({"distance": 9}, ValueError, ["distance must be between 1 and 8", "9 x 9", "got 9", "larger size"]),
         ({"distance": (3, 2)}, ValueError, ["distance", "got (3, 2)"]),
         ({"distance": (1, 9)}, ValueError, ["distance must be between 1 and 8", "got (1, 9)"]),
-        ({"distance": (1, 2, 3)}, ValueError, ["distance", "two ends of a range", "(1, 2, 3)"]),
+        ({"distance": (1, 2, 3)}, ValueError, ["distance", "a pair (minimum, maximum)", "(1, 2, 3)"]),
         ({"distance": "1"}, TypeError, ["distance must be an int", "'1'"]),
         ({"distractor_arrows": -1}, ValueError, ["distractor_arrows must be at least 0", "got -1"]),
         ({"distractor_letters": -1}, ValueError, ["distractor_letters must be at least 0", "got -1"]),
@@ -539,6 +539,6 @@ class TestGlyphs:
 
 
 def test_counting_arrows_is_right_in_44_percent_of_cases(grids):
-    """Eight arrows, any of which is the target: the commonest direction is right as often as it occurs."""
+    """With eight arrows, any may be the target: the most frequent direction is right as often as it occurs."""
     counts = torch.stack([(grids == SYMBOLS.index(arrow)).sum((1, 2)) for arrow in ARROWS])
     assert (counts.amax(0) / counts.sum(0)).mean().item() == pytest.approx(0.44, abs=0.005)

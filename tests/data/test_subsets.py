@@ -47,7 +47,7 @@ class TestFraction:
         assert drawn[3] == tuple(draw_fraction(labels, 0.25, 3).tolist())
 
     @pytest.mark.parametrize("fraction", [0.0, -0.1, 1.1, float("nan")])
-    def test_another_number_is_told(self, fraction):
+    def test_another_number_is_reported(self, fraction):
         with pytest.raises(ValueError, match=f"fraction must be above 0 and at most 1, got {fraction}"):
             draw_fraction(torch.tensor([0, 1]), fraction)
 
@@ -83,12 +83,12 @@ class TestHoldOut:
         assert len({tuple(hold_out(labels, 0.25, seed)[1].tolist()) for seed in range(20)}) == 20
 
     @pytest.mark.parametrize("share", [0.0, 1.0, -0.5, float("nan")])
-    def test_another_number_is_told(self, share):
-        with pytest.raises(ValueError, match=f"the share to hold out must be between 0 and 1, got {share}"):
+    def test_another_number_is_reported(self, share):
+        with pytest.raises(ValueError, match=f"the fraction to hold out must be between 0 and 1, got {share}"):
             hold_out(torch.tensor([0, 1]), share)
 
     def test_classes_of_one_cannot_be_split(self):
-        with pytest.raises(ValueError, match="no class has two examples"):
+        with pytest.raises(ValueError, match="no class has two or more examples"):
             hold_out(torch.tensor([0, 1, 2]), 0.5)
 
 
@@ -107,7 +107,7 @@ class TestDividing:
             assert tuple(sizes.values()) == expected
 
     def test_time_and_memory_grow_with_the_examples_and_not_with_their_classes(self):
-        labels = torch.arange(60_000) % 20_000  # a table of classes by examples would take gigabytes
+        labels = torch.arange(60_000) % 20_000  # a table of classes x examples would take gigabytes
         parts = divide(labels, torch.arange(60_000))
         for split in ("train", "val", "test"):
             assert torch.equal(labels[parts[split]].sort().values, torch.arange(20_000))

@@ -67,7 +67,7 @@ ZEROS = torch.zeros(1, 4, 4)
         ([[(ZEROS, 0.5)]], {}, TypeError, r"label 0 of train must be an integer, got 0\.5 of type float"),
         ([[(ZEROS, "cat")]], {}, TypeError, "label 0 of train must be an integer, got 'cat'"),
         ([[(ZEROS, 0), (ZEROS, -1)]], {}, ValueError, "label 1 of train must be at least 0, got -1"),
-        ([[(ZEROS, 0), (ZEROS, 0)]], {}, ValueError, "classes must be two or more"),
+        ([[(ZEROS, 0), (ZEROS, 0)]], {}, ValueError, "there must be at least two classes"),
         ([[(ZEROS.numpy(), 0)]], {}, TypeError, "image 0 of train must be a tensor .* got ndarray"),
         ([[(ZEROS.long(), 0)]], {}, TypeError, "image 0 of train must be uint8 or float, got int64"),
         ([[(ZEROS[0], 0)]], {}, ValueError, r"images of train must be \[channels, height, width\]"),
@@ -75,7 +75,7 @@ ZEROS = torch.zeros(1, 4, 4)
         ([[(ZEROS, 0), (ZEROS, 1)], [(ZEROS.byte(), 1)]], {}, ValueError, "image 0 of test is uint8"),
         ([[(ZEROS, 0), (ZEROS, 1)]], {"mean": [0.5, 0.5]}, ValueError, "mean must be a list of 1 finite numbers"),
         ([[(ZEROS, 0), (ZEROS, 1)]], {"std": [0.0]}, ValueError, "std must be a list of 1 positive numbers"),
-        ([[(ZEROS, 0), (ZEROS, 1)]], {"classes": ["a", "a"]}, ValueError, "classes must be different names"),
+        ([[(ZEROS, 0), (ZEROS, 1)]], {"classes": ["a", "a"]}, ValueError, "classes must be unique names"),
         ([[(ZEROS, 0), (ZEROS, 1)]], {"val": [(ZEROS, 0)]}, ValueError, "val is given without test"),
     ],
 )

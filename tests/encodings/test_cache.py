@@ -47,7 +47,7 @@ def test_rotations_are_made_once(name, mode, made):
 
 
 CHANGES = {
-    "optimiser": lambda model: _step(model),
+    "optimizer": lambda model: _step(model),
     "in place": lambda model: _without_grad(lambda: model.encoding.generators.mul_(1.1)),
     "through .data": lambda model: model.encoding.generators.data.mul_(1.1),
     "one entry through .data": lambda model: model.encoding.generators.data[-1, 0, 0, 0, :1].add_(0.1),

@@ -139,7 +139,7 @@ def test_a_class_may_take_any_options(module):
         ("nobody.ideas:Constant", ValueError, "there is no module 'nobody'; install it, or put its folder on PYTHONP"),
         ("somebody.idea:Constant", ValueError, "there is no module 'somebody.idea'"),
         ("somebody.ideas:Constnat", ValueError, "module somebody.ideas has no 'Constnat'; check the spelling"),
-        ("somebody.ideas:Constant.Inner", ValueError, "the module somebody.ideas has no 'Constant.Inner'"),
+        ("somebody.ideas:Constant.Inner", ValueError, "module somebody.ideas has no 'Constant.Inner'"),
         ("somebody.ideas:not_a_class", TypeError, "encoding 'somebody.ideas:not_a_class' is not a position encoding"),
         ("torch.nn:Linear", TypeError, "encoding 'torch.nn:Linear' is not a position encoding: derive it from liere"),
         (".relative:Constant", ValueError, "'.relative' is not a valid module name; write package.module:Class"),

@@ -16,11 +16,10 @@ from tests.numerics import assert_close, rotate_slowly
 
 
 def slow_attention(model: VisionTransformer, images: Tensor) -> tuple[list[Tensor], Tensor]:
-    """Evaluate a model token by token, in fp64: return CLS's attention to each patch, and the logits.
+    """Return CLS's attention to each patch and the logits, computed token by token in fp64.
 
-    With `cls_position="center"` prefix tokens are half the way to the last patch on every axis; with `"unseen"` their
-    queries see keys that are not rotated. With `attention_scale="log"` scores grow with the logarithm of the number of
-    tokens.
+    With `cls_position="center"`, prefix tokens are halfway to the last patch on every axis; with `"unseen"`, their
+    queries see unrotated keys. With `attention_scale="log"`, scores grow with the logarithm of the number of tokens.
     """
     batch, heads = len(images), model.blocks[0].attention.heads
     tokens, grid = model.patch_embed(images)
@@ -86,7 +85,7 @@ def slow_attention(model: VisionTransformer, images: Tensor) -> tuple[list[Tenso
 def test_maps_are_those_of_attention_written_out(encoding, options):
     model = small_model(encoding, seed=1, **({"num_registers": 2, "depth": 2} | options)).double()
     for parameter in model.parameters():
-        parameter.mul_(3)  # attention that is far from the same everywhere
+        parameter.mul_(3)  # attention that is far from uniform
     size = (16, 16) if encoding == "absolute" else (8, 20)
     images = torch.randn(2, 3, *size, dtype=torch.float64)
     expected, logits = slow_attention(model, images)
@@ -146,8 +145,8 @@ def test_volumes_have_maps_too():
     assert cls_attention(model, torch.randn(1, 3, 8, 8, 8))[0].shape == (1, 2, 2, 4)
 
 
-def test_a_model_without_cls_token_is_told():
-    with pytest.raises(ValueError, match="CLS token, but the model was built with pool='mean'"):
+def test_a_model_without_cls_token_is_reported():
+    with pytest.raises(ValueError, match="CLS token, but the model has pool='mean'"):
         cls_attention(small_model(pool="mean"), torch.randn(1, 3, 16, 16))
 
 
@@ -171,5 +170,5 @@ def test_a_picture_shows_attention_in_colour_and_ink_in_dark():
     assert blue[0] == 0
     assert red[0] > 0.4
     assert red[2] == 0
-    assert (pixels[4:, 8:, :3] == red).all()  # a patch has one colour
+    assert (pixels[4:, 8:, :3] == red).all()  # a patch has one color
     assert pixels[0, 0, :3].sum() < 0.5 * blue.sum()

@@ -1,4 +1,4 @@
-"""Rows, with and without pandas."""
+"""Rows with and without pandas."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class TestRelativeDrop:
     @pytest.mark.parametrize("few", [False, True])
     @pytest.mark.parametrize("pairs", [RIGHT_AND_WRONG, SHARES], ids=["right", "shares"])
     def test_it_is_that_of_a_plain_loop(self, pairs, few, monkeypatch):
-        if few:  # the other path
+        if few:  # few distinct values take another path
             monkeypatch.setattr(resampling, "DISTINCT", 1)
         found, expected = relative_drop(*pairs), loop_drop(*pairs)
         width = expected[1] - expected[0]
@@ -70,9 +70,9 @@ class TestRelativeDrop:
     @pytest.mark.parametrize(
         ("before", "after", "message"),
         [
-            ([0, 0], [1, 0], "before has no right answer"),
-            ([1, 0, 1], [1, 0], "before has 3 values, after has 2"),
-            ([1, 2], [1, 0], "from 0 .* to 2"),
+            ([0, 0], [1, 0], "before has no correct answer"),
+            ([1, 0, 1], [1, 0], "before has 3 values and after has 2"),
+            ([1, 2], [1, 0], "between 0 .* to 2"),
             ([1, 0], [-1, 0], "got -1 to 1"),
             ([], [], "at least one value"),
         ],
@@ -107,7 +107,7 @@ class TestDropDifference:
         a, b = self.answers(2, 0.7, 0.3)
         assert drop_difference((a, b), (a, b)).method == "constant"
 
-    def test_nothing_right_before_is_told(self):
+    def test_nothing_right_before_is_reported(self):
         a, b = self.answers(2, 0.7, 0.3)
-        with pytest.raises(ValueError, match="no right answer"):
+        with pytest.raises(ValueError, match="no correct answer"):
             drop_difference((a, b), (0 * a, b))

@@ -44,7 +44,7 @@ def run(finished):
 
 @torch.no_grad()
 def plain_predictions(run, size: int, examples: int, weights: str = "final") -> Predictions:
-    """Look at one example after the other."""
+    """Classify one example at a time."""
     model = load_model(run.config, run.folder / f"{weights}.safetensors")
     assert not model.training
     data = run.config.data.load("test", size=size)
@@ -100,11 +100,11 @@ def test_sizes_are_added_and_replaced(run):
 
 def test_an_unfinished_run_is_refused(tmp_path):
     run = make_run(tmp_path / "run")
-    with pytest.raises(ValueError, match="is not finished: liere train --resume"):
+    with pytest.raises(ValueError, match="is not finished: run liere train --resume"):
         evaluate(run, [36], say=print)
 
 
-def test_a_size_that_does_not_fit_is_told_before_anything_is_predicted(run):
+def test_a_size_that_does_not_fit_is_reported_before_anything_is_predicted(run):
     with pytest.raises(ValueError, match="multiple of 12 px"):
         evaluate(run, [36, 100], examples=5, say=print)
     assert run.evaluations() == []
@@ -117,7 +117,7 @@ def test_weights_that_are_not_finite_are_named_and_change_nothing(run, tmp_path)
     copy = open_run(tmp_path / "copy")
     before = {path: path.read_bytes() for path in (copy.folder / "predictions").glob("*")}
     save_file({name: weight * math.nan for name, weight in load_file(copy.final_weights).items()}, copy.final_weights)
-    with pytest.raises(ValueError, match=r"final\.safetensors gives losses that are not finite: it is damaged, or"):
+    with pytest.raises(ValueError, match=r"final\.safetensors gives losses that are not finite, so it is damaged or"):
         evaluate(copy, [36], examples=5, say=print)
     assert {path: path.read_bytes() for path in (copy.folder / "predictions").glob("*")} == before
 
@@ -176,10 +176,10 @@ def test_nobody_else_changes_the_record_between_reading_and_writing_it(run, monk
         original(self, path)
 
     original = Predictions.write
-    monkeypatch.setattr(Predictions, "write", write)  # otherwise the file could be one process's, the record another's
+    monkeypatch.setattr(Predictions, "write", write)  # otherwise file and record could come from different processes
     monkeypatch.setattr(evaluate_module, "_merged", lambda *arguments: check() or merge(*arguments))
     left = run.folder / ".evaluation.json.1.tmp"
-    left.touch()  # of a process that was killed
+    left.touch()  # left by a killed process
     evaluate(run, [36], examples=5, say=print)
     assert locked == [True, True]
     assert not left.exists()
@@ -191,7 +191,7 @@ def test_nobody_else_changes_the_record_between_reading_and_writing_it(run, monk
     "place", ["../elsewhere.csv", "/dev/zero", "config.yaml", "predictions", "predictions/../x.csv", None]
 )
 def test_predictions_outside_of_the_run_are_not_read(run, place):
-    with pytest.raises(ValueError, match=r"names .*, which is no file of predictions in the run: .*evaluate again"):
+    with pytest.raises(ValueError, match=r"refers to .*, which is not a predictions file of the run: .*evaluate again"):
         run.predictions_file({"predictions": place})
 
 
@@ -199,5 +199,5 @@ def test_a_link_out_of_the_run_is_not_followed(run, tmp_path):
     (tmp_path / "other.csv").write_text("id,label,prediction,loss\n")
     (run.folder / "predictions").mkdir(exist_ok=True)
     (run.folder / "predictions" / "link.csv").symlink_to(tmp_path / "other.csv")
-    with pytest.raises(ValueError, match="no file of predictions in the run"):
+    with pytest.raises(ValueError, match="not a predictions file of the run"):
         run.predictions_file({"predictions": "predictions/link.csv"})

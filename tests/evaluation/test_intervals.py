@@ -16,7 +16,7 @@ from liere.evaluation.intervals import accuracy_interval, mean_interval
 
 
 def slow_bootstrap(values: list[float], resamples: int = 4_000) -> tuple[float, float]:
-    """Draw as many values with replacement, again and again, and take the quantiles of their means."""
+    """Resample the values with replacement many times, and return the quantiles of their means."""
     dice, values = np.random.default_rng(12345), np.asarray(values)
     means = [dice.choice(values, len(values)).mean() for _ in range(resamples)]
     return np.quantile(means, 0.025), np.quantile(means, 0.975)
@@ -91,7 +91,7 @@ class TestMean:
 class TestAccuracy:
     @pytest.mark.parametrize("count", [1, 10, 1_000, 10_000])
     def test_at_0_and_100_percent_it_is_clopper_and_pearsons(self, count):
-        edge = 0.025 ** (1 / count)  # the beta quantile, which has a formula there
+        edge = 0.025 ** (1 / count)  # the beta quantile has a closed form here
         right, wrong = accuracy_interval([1] * count), accuracy_interval([0] * count)
         assert (right.value, right.high, right.method) == (1.0, 1.0, "exact binomial")
         assert (wrong.value, wrong.low, wrong.method) == (0.0, 0.0, "exact binomial")
@@ -145,19 +145,19 @@ def held(truth: float, correct: np.ndarray) -> bool:
 
 
 def simulated_coverage(truth: float, count: int, evaluations: int = 10_000) -> float:
-    """Evaluate models that are right with a known probability, and count the intervals that hold it."""
+    """Return the share of intervals that contain the true accuracy of simulated models."""
     dice = np.random.default_rng([count, round(1e6 * truth)])
     right = dice.binomial(count, truth, size=evaluations)
-    numbers, times = np.unique(right, return_counts=True)  # as many right answers, the same interval
+    numbers, times = np.unique(right, return_counts=True)  # the same number of right answers gives the same interval
     return sum(n for number, n in zip(numbers, times, strict=True) if held(truth, np.arange(count) < number)) / len(
         right
     )
 
 
 def exact_coverage(count: int, truths: np.ndarray) -> np.ndarray:
-    """Add up, for each truth, how probable the numbers of right answers are whose intervals hold it."""
+    """Return, for each true accuracy, the total probability of the outcomes whose interval contains it."""
     found = [accuracy_interval(np.arange(count) < right) for right in range(count + 1)]
-    # Ends rise with the number of right answers, so those that hold a truth are neighbors.
+    # Ends increase with the number of right answers, so the outcomes that contain a value are contiguous.
     first = np.searchsorted([interval.high for interval in found], truths, "left")
     last = np.searchsorted([interval.low for interval in found], truths, "right") - 1
     return stats.binom.cdf(last, count, truths) - stats.binom.cdf(first - 1, count, truths)

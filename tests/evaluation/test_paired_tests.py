@@ -18,7 +18,7 @@ from liere.evaluation.paired_tests import paired_bootstrap, paired_difference, p
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """Count, among all ways in which so many coins may fall, those that are as lopsided."""
+    """Return the share of outcomes of fair coin flips that are at least as lopsided."""
     n = wins + losses
     return sum(math.comb(n, k) for k in range(n + 1) if abs(2 * k - n) >= abs(wins - losses)) / 2**n
 
@@ -57,7 +57,7 @@ class TestPairs:
         assert found.p == pytest.approx(sign_test(2, 1))
 
     def test_other_numbers_of_examples_are_refused(self):
-        with pytest.raises(ValueError, match="first has 3 values, second has 2"):
+        with pytest.raises(ValueError, match="first has 3 values and second has 2"):
             paired_difference([1, 0, 1], [1, 0])
 
     @given(both=st.integers(0, 20), first=st.integers(0, 30), second=st.integers(0, 30), neither=st.integers(1, 20))
@@ -134,14 +134,14 @@ class TestZ:
     def test_what_cannot_be_tested_is_refused(self):
         with pytest.raises(ValueError, match="at least two examples"):
             paired_z_test([1], [0])
-        with pytest.raises(ValueError, match="first has 2 values, second has 3"):
+        with pytest.raises(ValueError, match="first has 2 values and second has 3"):
             paired_z_test([1, 1], [0, 0, 1])
         with pytest.raises(ValueError, match="finite"):
             paired_z_test([1, math.nan], [0, 0])
 
 
 def mostly_alike(seed: int, count: int = 400) -> np.ndarray:
-    """Return right and wrong answers of two, the second of whom often answers as the first does."""
+    """Return right and wrong answers of two models that often agree."""
     own, other, alike = np.random.default_rng(seed).random((3, count))
     return np.array([own < 0.7, np.where(alike < 0.8, own < 0.7, other < 0.5)], dtype=float)
 
@@ -157,7 +157,7 @@ class TestPairedBootstrap:
         differences, dice, count = pairs[0] - pairs[1], np.random.default_rng(77), pairs.shape[1]
         means = np.array([differences[dice.integers(count, size=count)].mean() for _ in range(5_000)])
         found = paired_bootstrap(*pairs)
-        # A 2.5 % quantile of 5,000 normal values has a standard deviation of 0.038 times theirs; answers are whole.
+        # A 2.5 % quantile of 5,000 normal values has a standard deviation of 0.038 times theirs; answers are integers.
         tolerance = 0.15 * differences.std() / math.sqrt(count) + 1.01 / count
         assert found.interval.value == pytest.approx(differences.mean())
         assert found.interval.low == pytest.approx(np.quantile(means, 0.025), abs=tolerance)
@@ -215,7 +215,7 @@ class TestPairedBootstrap:
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        assert peak < 60e6  # all draws at once are 80 MB, and their values as many again
+        assert peak < 60e6  # all draws at once take 80 MB, and their values the same again
 
     def test_parts_are_joined_without_a_gap(self, monkeypatch):
         whole = paired_bootstrap(*LOSSES, resamples=1_001)

@@ -26,7 +26,7 @@ pytestmark = quiet
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory):
-    """A run on images in files, whose data were moved away, and their folder."""
+    """A run on image files whose data were moved away, and the new folder of the data."""
     work = tmp_path_factory.mktemp("images")
     root = write_imagenet(work / "data")
     fields = {"data": {"name": "images", "root": str(root), "size": 24}, "model__patch_size": 8}
@@ -81,9 +81,9 @@ def test_tensors_and_sizes(spatial):
 
 @pytest.mark.parametrize("mode", ["RGB", "L"])
 def test_images_of_any_size_are_resized_to_those_of_array_data(spatial, tmp_path, mode):
-    Image.new(mode, (70, 50), 128).save(tmp_path / "grey.png")
-    assert ExampleReader(spatial).read(tmp_path / "grey.png").shape == (3, 36, 36)
-    (found,) = predict(spatial, tmp_path / "grey.png")
+    Image.new(mode, (70, 50), 128).save(tmp_path / "gray.png")
+    assert ExampleReader(spatial).read(tmp_path / "gray.png").shape == (3, 36, 36)
+    (found,) = predict(spatial, tmp_path / "gray.png")
     assert len(found.classes) == 4
 
 
@@ -99,7 +99,7 @@ def test_unreadable_files_are_named_and_skipped(images):
     found = predict(run, [folder], say=lines.append)
     assert [one.source for one in found] == [str(folder / "good.jpeg")]
     assert [line.split("(")[0] for line in lines] == [f"warning: cannot read {folder / 'bad.png'} "]
-    with pytest.raises(FileNotFoundError, match=r"there is no image .*gone\.png: is it spelled right"):
+    with pytest.raises(FileNotFoundError, match=r"there is no image .*gone\.png: check the path"):
         predict(run, [folder, root / "gone.png"], say=lines.append)
     with pytest.warns(UserWarning, match=r"cannot read .*bad\.png"), pytest.raises(ValueError, match="none of the 1"):
         predict(run, str(folder / "bad.png"))
@@ -114,19 +114,21 @@ def test_bytes_beside_floats_are_still_bytes(spatial):
 
 
 @pytest.mark.parametrize("wrong", [Image.new("RGB", (36, 36)), 3])
-def test_what_is_no_image_is_told(spatial, wrong, no_shape_checks):
-    with pytest.raises(TypeError, match=r"images must be files, folders or tensors, got (Image|int): make it a tensor"):
+def test_what_is_no_image_is_reported(spatial, wrong, no_shape_checks):
+    with pytest.raises(
+        TypeError, match=r"images must be files, folders or tensors, got (Image|int): convert it to a tensor"
+    ):
         predict(spatial, wrong)
 
 
 @pytest.mark.parametrize(
     ("given", "options", "message"),
     [
-        (torch.zeros(2, 36, 36), {}, r"a tensor has shape \[2, 36, 36\], but the run takes .* 3 channels and 2 axes"),
-        (torch.zeros(3, 36, 36, dtype=torch.int64), {}, "give bytes"),
+        (torch.zeros(2, 36, 36), {}, r"a tensor has shape \[2, 36, 36\], but the run needs .* 3 channels and 2 axes"),
+        (torch.zeros(3, 36, 36, dtype=torch.int64), {}, "use uint8"),
         (torch.zeros(3, 36, 36), {"weights": "last"}, "weights must be one of final, best, got 'last'"),
         (torch.zeros(3, 36, 36), {"top": 0}, "top must be a positive integer, got 0"),
-        ([], {}, "none of the 0 images"),
+        ([], {}, "none of the 0 given images"),
     ],
 )
 def test_wrong_arguments_are_named(spatial, given, options, message):

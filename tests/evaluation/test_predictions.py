@@ -39,12 +39,12 @@ def test_answers_are_right_or_wrong():
 @pytest.mark.parametrize(
     "ids",
     [
-        [0, 0, 1],  # one twice
+        [0, 0, 1],  # repeated
         [0, 2, 1],  # not in order
     ],
 )
 def test_every_example_is_there_once(ids):
-    with pytest.raises(ValueError, match=f"one an example, in the order of ids, but 3 ids are not: {len(set(ids))} of"):
+    with pytest.raises(ValueError, match=f"one record per example, .* but 3 ids do not: {len(set(ids))} of them"):
         Predictions(ids, [0] * 3, [0] * 3, [0.0] * 3)
 
 
@@ -73,11 +73,11 @@ def test_every_example_is_there_once(ids):
 def test_another_file_is_named(tmp_path, text):
     file = tmp_path / "p.csv"
     file.write_text(text)
-    with pytest.raises(ValueError, match=r"p\.csv does not hold predictions .*: evaluate again"):
+    with pytest.raises(ValueError, match=r"p\.csv does not contain predictions .*: evaluate again"):
         Predictions.read(file)
 
 
-def test_a_missing_file_is_told(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(FileNotFoundError):
         Predictions.read(tmp_path / "none.csv")
 
@@ -95,7 +95,7 @@ def test_what_expands_without_bounds_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(predictions, "ALLOWANCE", 10_000)
     rows = "".join(f"{number},1,1,0.5\n" for number in range(5_000))
     (tmp_path / "p.csv.gz").write_bytes(gzip.compress(b"id,label,prediction,loss\n" + rows.encode()))
-    assert len(Predictions.read(tmp_path / "p.csv.gz").ids) == 5_000  # as much as its size justifies
+    assert len(Predictions.read(tmp_path / "p.csv.gz").ids) == 5_000  # its size justifies this many
     (tmp_path / "p.csv.gz").write_bytes(gzip.compress(bytes(10**6)))
     with pytest.raises(ValueError, match=r"p\.csv\.gz expands to more than [\d,]+ bytes"):
         Predictions.read(tmp_path / "p.csv.gz")
@@ -103,7 +103,7 @@ def test_what_expands_without_bounds_is_refused(tmp_path, monkeypatch):
 
 def test_no_file_is_read_that_is_much_larger_than_real_ones(tmp_path, monkeypatch):
     with (tmp_path / "p.csv").open("wb") as file:
-        file.truncate(2**40)  # takes no room on the disk
+        file.truncate(2**40)  # sparse: takes no disk space
     with pytest.raises(ValueError, match=r"p\.csv has 1,099,511,627,776 bytes, but at most 50,000,000 are read"):
         Predictions.read(tmp_path / "p.csv")
     monkeypatch.setattr(predictions, "MOST_BYTES", 10_000)

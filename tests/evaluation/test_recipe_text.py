@@ -14,13 +14,13 @@ def test_a_recipe_is_what_runs_have_in_common(tmp_path):
         pretend(tmp_path / "b", "liere8", 1, 0.5, model__position_shift=0.5),
     ]
     recipe = common_recipe(runs)
-    assert recipe["model"]["position_shift"] == 0.5  # that of the run with all of it
+    assert recipe["model"]["position_shift"] == 0.5  # of the run that has all fields
     assert not {"encoding", "options"} & set(recipe["model"])
     assert "seed" not in recipe["training"]
     assert "title" not in recipe
 
 
-def test_sizes_seeds_and_differences_are_told(tmp_path):
+def test_sizes_seeds_and_differences_are_reported(tmp_path):
     one = [pretend(tmp_path / f"a{seed}", "absolute", seed, 0.5) for seed in (0, 1)]
     other = [pretend(tmp_path / "b", "liere8", 0, 0.5, optimizer__clip=2.0)]
     text = describe_recipes({"absolute": one, "liere8": other})

@@ -1,4 +1,4 @@
-"""Which tests of a run were asked for."""
+"""The requested test conditions of a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_all_combinations_are_tested_and_what_is_shuffled_is_tested_as_it_is_too
     assert [one.placement for one in make_conditions([36], placements=["", "0,8"])] == ["", "0,8"]
 
 
-def test_what_nobody_knows_is_told():
+def test_what_nobody_knows_is_reported():
     with pytest.raises(ValueError, match=r"unknown policy 'rescal': did you mean 'rescale'\?"):
         make_conditions([36], policies=["rescal"])
 
@@ -39,6 +39,6 @@ def test_devices_are_those_asked_for_and_the_run_stays_what_it_is(tmp_path):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_device_that_is_not_there_is_told(tmp_path):
+def test_a_device_that_is_not_there_is_reported(tmp_path):
     with pytest.raises(ValueError, match="accelerator"):
         on_devices(make_run(tmp_path / "run"), 1, "gpu")

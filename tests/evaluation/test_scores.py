@@ -1,4 +1,4 @@
-"""Rows and text of what tests of a run found."""
+"""Scores as rows and as text."""
 
 from __future__ import annotations
 

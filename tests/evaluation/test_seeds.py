@@ -38,7 +38,7 @@ class TestInterval:
 
     def test_equal_seeds_and_too_few(self):
         assert seed_interval([1.0, 1.0]).method == "constant"
-        with pytest.raises(ValueError, match="needs at least two of them, got 1"):
+        with pytest.raises(ValueError, match="needs at least two seeds, got 1"):
             seed_interval([0.5])
         assert seed_spread([0.5]).low is None
         assert seed_spread([0.5, 0.7, 0.3]).as_dict() | {"low": 0, "high": 0} == {
@@ -96,7 +96,7 @@ class TestComparison:
             ((0.98, 1.0, 0.99), (0.42, 0.44, 0.41), 1),
             ((0.42, 0.44, 0.41), (0.98, 1.0, 0.99), -1),
             ((0.97, 0.63, 0.69), (0.65, 0.67, 0.98), 0),  # seeds disagree
-            ((0.9, 0.6, 0.61), (0.5, 0.59, 0.6), 0),  # they agree, and it may be chance
+            ((0.9, 0.6, 0.61), (0.5, 0.59, 0.6), 0),  # seeds agree, but it may be chance
             ((0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.49), (0.5, 0.51, 0.52, 0.5, 0.5, 0.5, 0.5), 0),  # p < 0.05, one disagrees
         ],
     )

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from liere.data.counter_random import random_bits
 from liere.evaluation.shuffled_data import shuffle_frames, shuffle_patches
 
-# Of the chi-square distribution with 23 and 5 degrees of freedom: above in one of 10,000 cases.
+# Chi-square quantiles with 23 and 5 degrees of freedom, exceeded in one of 10,000 cases.
 CHI_SQUARE_23, CHI_SQUARE_5 = 53.0, 25.7
 
 
 def order(word: int, places: int) -> list[int]:
-    """Sort places by the random words that belong to them."""
+    """Return places sorted by their random words."""
     keys = [int(key) for key in random_bits(torch.tensor([word]), places)[0]]
     return sorted(range(places), key=lambda place: keys[place])
 
 
 def moved(image: torch.Tensor, patch_size: tuple[int, ...], sources: list[int]) -> torch.Tensor:
-    """Copy value by value."""
+    """Shuffle patches by copying value by value."""
     size, out = image.shape[1:], torch.zeros_like(image)
     grid = [n // p for n, p in zip(size, patch_size, strict=True)]
     places = list(itertools.product(*map(range, grid)))
@@ -118,7 +118,7 @@ class TestPatches:
             ((8, 9), (4, 4), 2, "9 is not a multiple of 4"),
             ((8, 8), (4, 4, 4), 2, "give both one entry per axis"),
             ((8, 8), (0, 4), 2, "at least 1"),
-            ((8, 8), (4, 4), 3, "one for each of 2 images"),
+            ((8, 8), (4, 4), 3, "one entry per image, 2 in total"),
         ],
     )
     def test_what_does_not_fit_is_refused(self, size, patch_size, words, message):

@@ -19,7 +19,7 @@ EXAMPLES = 200
 
 
 def pretend(folder, encoding: str, seed: int, accuracy: float, *, curve=(), sizes=(36, 48), **fields):
-    """Make a run with results as if it had been trained and evaluated."""
+    """Create a run with results as if it had been trained and evaluated."""
     run = make_run(folder, model__encoding=encoding, training__seed=seed, **fields)
     result = {"seconds": 10.0 + seed, "parameters": 1_000, "encoding_parameters": 10, "examples": 72, "step": 9}
     result |= {"machine": {"cpu": "one", "cores": 2}, "versions": {"torch": "2.13.0"}, "best": None}
@@ -70,7 +70,7 @@ def test_an_encoding_is_the_mean_of_its_seeds_example_by_example(runs, tmp_path)
         assert row["seconds"] == pytest.approx(11.0)
 
 
-def test_pairs_are_told_for_every_two_encodings_and_every_size(runs, tmp_path):
+def test_pairs_are_reported_for_every_two_encodings_and_every_size(runs, tmp_path):
     found = summarize(runs, command="", root=tmp_path)["pairs"]
     assert [(pair["size"], pair["first"], pair["second"]) for pair in found] == [
         (36, "liere8", "absolute"),
@@ -79,7 +79,7 @@ def test_pairs_are_told_for_every_two_encodings_and_every_size(runs, tmp_path):
     for pair in found:
         assert pair["low"] < pair["difference"] < pair["high"]
         assert pair["difference"] == pytest.approx(0.5, abs=0.1)
-        assert pair["p"] < 1e-3  # as small as 9,999 permutations can tell
+        assert pair["p"] < 1e-3  # the smallest p-value of 9,999 permutations
 
 
 def test_pairs_are_compared_over_seeds_where_there_are_several(runs, tmp_path):
@@ -120,7 +120,7 @@ def test_only_sizes_that_all_runs_have_are_compared(tmp_path):
     ]
     assert summarize(runs, command="", root=tmp_path)["sizes"] == [48]
     runs[1] = pretend(tmp_path / "c", "none", 0, 0.5, sizes=(60,))
-    with pytest.raises(ValueError, match=r"no image size was evaluated in all runs: found \[\[36, 48\], \[60\]\]"):
+    with pytest.raises(ValueError, match=r"no image size was evaluated in all runs, only \[\[36, 48\], \[60\]\]"):
         summarize(runs, command="", root=tmp_path)
 
 
@@ -129,14 +129,14 @@ def test_runs_that_cannot_be_compared_are_named(tmp_path):
     with pytest.raises(ValueError, match=r"absolute has two runs with the same seed \(\[3, 3\]\)"):
         summarize([one, pretend(tmp_path / "two", "absolute", 3, 0.5)], command="", root=tmp_path)
     one.evaluation_file.unlink()
-    with pytest.raises(ValueError, match="has not been evaluated: liere eval"):
+    with pytest.raises(ValueError, match="has not been evaluated: run liere eval"):
         summarize([one], command="", root=tmp_path)
     one.result_file.unlink()
-    with pytest.raises(ValueError, match="is not finished: liere train --resume"):
+    with pytest.raises(ValueError, match="is not finished: run liere train --resume"):
         summarize([one], command="", root=tmp_path)
 
 
-def test_recipes_that_differ_are_told(tmp_path):
+def test_recipes_that_differ_are_reported(tmp_path):
     runs = [
         pretend(tmp_path / "a", "absolute", 0, 0.5),
         pretend(tmp_path / "b", "none", 0, 0.5, optimizer__learning_rate=0.1, model__dim=32),
@@ -146,7 +146,7 @@ def test_recipes_that_differ_are_told(tmp_path):
     assert "Recipes" not in summarize(runs[:1], command="", root=tmp_path)["description"]
 
 
-def test_a_scale_of_attention_is_told_if_all_have_it(tmp_path):
+def test_a_scale_of_attention_is_reported_if_all_have_it(tmp_path):
     scales = {"none": "log", "absolute": "constant"}
     runs = [pretend(tmp_path / name, name, 0, 0.5, model__attention_scale=scale) for name, scale in scales.items()]
     assert "log(tokens in training)" in summarize(runs[:1], command="", root=tmp_path)["description"]

@@ -116,15 +116,15 @@ def test_everything_that_does_not_fit_is_listed():
     message = str(raised.value)
     assert "missing: transformer.layers.0.0.norm.bias\n" in message
     assert "unexpected: position_encoder.extra\n" in message
-    assert "mlp_head.0.weight is [64], needs [128]" in message
-    assert "position_encoder.generator_raw_params is [2, 2, 2, 64, 64], needs [2, 2, 16, 8, 8]" in message
+    assert "mlp_head.0.weight is [64], expected [128]" in message
+    assert "position_encoder.generator_raw_params is [2, 2, 2, 64, 64], expected [2, 2, 16, 8, 8]" in message
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"image_size": 48}, r"pos_embedding is \[1, 65, 128\], expected \[1, 145, 128\]"),
-        ({"patch_size": 8}, r"to_patch_embedding.1.weight is \[128, 48\], needs"),
+        ({"patch_size": 8}, r"to_patch_embedding.1.weight is \[128, 48\], expected"),
         ({"encoding": "absolute"}, "unexpected: position_encoder.generator_raw_params"),
         ({"encoding": "liere"}, r"generator_raw_params is \[2, 2, 16, 8, 8\], expected \[2, 2, 2, 64, 64\]"),
         ({"encoding": "sincos"}, "the published code has no encoding 'sincos': choose from"),

@@ -1,4 +1,4 @@
-"""A comparison as `liere compare` makes it, with numbers made up."""
+"""A comparison with made-up numbers, in the format of `liere compare`."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _evaluation(size: int, accuracy: float, seeds: int, dice: random.Random) -> 
 
 
 def _deviations(seeds: int, spread: float, room: float, dice: random.Random) -> list[float]:
-    """Return numbers of mean 0, none of them larger than there is room for."""
+    """Return numbers with mean 0 that keep accuracies between 0 and 1."""
     drawn = [dice.gauss(0, 2 * spread) for _ in range(seeds)]
     drawn = [one - sum(drawn) / seeds for one in drawn]
     largest = max((abs(one) for one in drawn), default=0.0)

@@ -1,4 +1,4 @@
-"""The page as a browser shows it."""
+"""The page in a real browser."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ ARGUMENTS = [
 ]
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: chromium, chromium-browser or google-chrome")
 
-# The least contrast, by WCAG 2, of all text with what is behind it.
+# The lowest contrast (WCAG 2) between text and its background.
 LEAST_CONTRAST = """() => {
   const parse = (text) => text.match(/[\\d.]+/g).map(Number);
-  const luminance = (colour) => {
-    const [r, g, b] = parse(colour).slice(0, 3).map((value) => value / 255)
+  const luminance = (color) => {
+    const [r, g, b] = parse(color).slice(0, 3).map((value) => value / 255)
       .map((value) => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const behind = (element) => {
     for (let node = element; node; node = node.parentElement) {
-      const colour = getComputedStyle(node).backgroundColor;
-      if ((parse(colour)[3] ?? 1) === 1) return colour;
+      const color = getComputedStyle(node).backgroundColor;
+      if ((parse(color)[3] ?? 1) === 1) return color;
     }
     throw new Error("no background");
   };
@@ -46,10 +46,10 @@ LEAST_CONTRAST = """() => {
   for (const element of document.body.querySelectorAll("*")) {
     if (![...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim())) continue;
     const style = getComputedStyle(element);
-    const colour = element instanceof SVGElement ? style.fill : style.color;
-    const [high, low] = [luminance(colour), luminance(behind(element))].sort((a, b) => b - a);
+    const color = element instanceof SVGElement ? style.fill : style.color;
+    const [high, low] = [luminance(color), luminance(behind(element))].sort((a, b) => b - a);
     const contrast = (high + 0.05) / (low + 0.05);
-    if (contrast < least.contrast) least = { contrast, text: element.textContent.slice(0, 40), colour };
+    if (contrast < least.contrast) least = { contrast, text: element.textContent.slice(0, 40), color };
   }
   return least;
 }"""
@@ -57,7 +57,7 @@ LEAST_CONTRAST = """() => {
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """The page, opened; whatever goes wrong from then on is in its `troubles`."""
+    """Open the page; everything that goes wrong is collected in its `troubles`."""
     path = write_report(make_comparison(), make_pictures(), tmp_path_factory.mktemp("report"))
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)

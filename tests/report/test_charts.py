@@ -1,4 +1,4 @@
-"""What figures draw: every seed, intervals over seeds, labels that neither overlap nor cross empty columns."""
+"""Figures show every seed and intervals over seeds; labels neither overlap nor cross empty columns."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def boxes(figure, texts) -> list:
 
     FigureCanvasAgg(figure)
     figure.canvas.draw()
-    return [Text.get_window_extent(text) for text in texts]  # an annotation's own would have its leader, too
+    return [Text.get_window_extent(text) for text in texts]  # an annotation's extent would include its leader
 
 
 class TestPoints:
@@ -109,7 +109,7 @@ class TestSizes:
         assert rows == {0.0, 1.0, 2.0, 3.0, 4.0}
 
     def test_what_is_drawn_is_told_to_those_who_cannot_see_it(self):
-        assert "every seed as a dot, and the 95 % confidence interval over seeds" in resolution_alt(make_comparison())
+        assert "one dot per seed, and the 95 % confidence interval over seeds" in resolution_alt(make_comparison())
         one = make_comparison(seeds=1, sizes=[108])
         assert resolution_alt(one).startswith("Accuracy at 108 px: one model per encoding")
         assert resolution_alt(one) in draw_resolution(one).svg

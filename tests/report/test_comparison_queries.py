@@ -18,7 +18,7 @@ from tests.report.report_data import make_comparison
 
 
 def with_seeds(**accuracies: list[float]) -> dict:
-    """Return a comparison at 108 px with these accuracies of seeds."""
+    """Return a comparison at 108 px with the given accuracy per seed."""
     comparison = make_comparison([*accuracies], sizes=[108])
     for row, values in zip(comparison["encodings"], accuracies.values(), strict=True):
         row["seeds"] = list(range(len(values)))

@@ -25,9 +25,9 @@ def test_all_sections_are_there_and_each_encoding_has_its_color():
         "Learning and resolution",
         "The task",
         "What the models attend to",
-        "Is the difference chance?",
+        "Are the differences significant?",
         "Seeds and runs",
-        "How it was made",
+        "How this report was made",
     ]
     assert '<svg id="mine"></svg>' in page
     table = page.partition("<tbody>")[2].partition("</tbody>")[0]
@@ -37,5 +37,5 @@ def test_all_sections_are_there_and_each_encoding_has_its_color():
 
 def test_sections_without_content_are_left_out():
     page = render_page(make_comparison(["liere8"], seeds=1), Pictures(), {}, "mine")
-    assert headings(page) == ["Results", "Seeds and runs", "How it was made"]
-    assert "All numbers of this page are in mine.json" in page
+    assert headings(page) == ["Results", "Seeds and runs", "How this report was made"]
+    assert "All numbers on this page are in mine.json" in page

@@ -19,28 +19,28 @@ def test_sections_come_in_order_and_pictures_are_in_the_folder_of_the_report():
     parts = [
         "# Spatial reasoning at small scale",
         f"**{escape(headline(comparison))}**",
-        "encodings: 5; seeds each: 3",
+        "encodings: 5; seeds per encoding: 3",
         "| encoding |",
         "![accuracy](mine/overview.png)",
         "[resolution](mine/resolution.png)",
         "## The task",
-        "## Pairs",
+        "## Are the differences significant?",
         "<summary>Every seed</summary>",
         "<summary>Training runs</summary>",
-        "## How it was made",
+        "## How this report was made",
         "  depth: 4",
         "[mine.json](mine.json)",
     ]
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
     samples = [line for line in text.splitlines() if "/sample-" in line]
-    assert [line.count("mine/sample-") for line in samples] == [4, 2]  # four a line
+    assert [line.count("mine/sample-") for line in samples] == [4, 2]  # four per line
     assert {line.count("|") for line in samples} == {5}
 
 
 def test_what_is_not_there_is_left_out():
     text = render_markdown(make_comparison(["liere8"], seeds=1), Pictures(), {})
-    assert "## Pairs" not in text
+    assert "## Are the differences significant?" not in text
     assert "## The task" not in text
     assert "attend" not in text
     assert "overview" not in text

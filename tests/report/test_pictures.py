@@ -82,7 +82,7 @@ def test_no_attention_is_shown_of_images_larger_than_memory(tmp_path, monkeypatc
 
 
 def test_a_sheet_shows_each_example_at_its_place(tmp_path):
-    """Red, blue and six times green: two lines, since six fit into one."""
+    """Red, blue and six times green: two rows, because six fit in one."""
     colors = np.array([[255, 0, 0], [0, 0, 255], *[[0, 128, 0]] * 6], np.uint8)
     images = np.repeat(colors, 5, axis=0)[:, None, None].repeat(8, 1).repeat(8, 2)
     np.savez(tmp_path / "a.npz", images=images, labels=np.arange(40) % 2)
@@ -95,7 +95,7 @@ def test_a_sheet_shows_each_example_at_its_place(tmp_path):
     for place, color in enumerate(data.load(chosen).images[:, :, 0, 0].tolist()):
         middle = picture[int((0.55, 0.97)[place // 6] * height) - 60, int((place % 6 + 0.5) * width / 6)]
         assert middle.tolist() == color
-    assert (picture[int(0.8 * height), int(0.9 * width)] == 255).all()  # nothing after the eighth
+    assert (picture[int(0.8 * height), int(0.9 * width)] == 255).all()  # empty after the eighth picture
 
 
 @pytest.mark.parametrize("name", ["\udcff", "$\\frac", "a\nb\x1b[2J", "long " * 20_000])
@@ -118,7 +118,7 @@ def test_any_data_set_can_be_looked_at(tmp_path, monkeypatch, capsys):
     assert imread(tmp_path / "npz-test-8.png").shape[:2] == (
         round(150 * 2.15),
         round(150 * 1.9 * 4),
-    )  # all four that there are
+    )  # all four of them
     assert main(["data", "preview", "npz", "--root", root, "--colors", "random"]) == 2
     assert "colors is not for npz" in capsys.readouterr().err
     assert main(["data", "preview", "images"]) == 2

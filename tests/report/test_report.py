@@ -29,7 +29,7 @@ VOID = {"meta", "link", "img", "br"}
 
 
 class Page(HTMLParser):
-    """Tags must close in the order in which they opened; ids, addresses and text are kept."""
+    """An HTML parser that checks nesting and collects ids, addresses and text."""
 
     def __init__(self, text: str):
         super().__init__()
@@ -129,7 +129,7 @@ def test_paper_columns_are_there_if_there_is_a_number():
     table = result_table(comparison)
     assert [name for name in table.header if name.startswith("paper")] == ["paper, 276 px"]
     assert [row[4] for row in table.texts] == ["–", "100.0"]
-    assert "Paper: ViT-B, 800,000 examples; LieRE_64 beside LieRE (dense)." in table.notes
+    assert "Paper: ViT-B, 800,000 examples; LieRE_64 is shown next to LieRE (dense)." in table.notes
     second["paper"] = None
     assert not any(
         "paper" in text.lower() for text in [*result_table(comparison).header, *result_table(comparison).notes]
@@ -144,15 +144,15 @@ def test_with_one_seed_intervals_are_over_examples_and_the_table_says_so():
     )
     assert table.texts[0][1] == f"{value:.1f} ({low:.1f}-{high:.1f})"
     assert "one seed per encoding" in table.notes[0]
-    assert "how much seeds differ is not known" in table.notes[0]
-    assert "mean over seeds, with the worst and the best seed." in result_table(make_comparison()).notes[0]
+    assert "The variation between seeds is unknown" in table.notes[0]
+    assert "mean over seeds, followed by the worst and the best seed." in result_table(make_comparison()).notes[0]
 
 
 PAIR = {"size": 276, "first": "liere", "second": "absolute", "difference": 0.35, "low": 0.33, "high": 0.37, "p": 1e-4}
 
 
 def pair_of_seeds(first: list[float], second: list[float], **fields) -> dict:
-    """Return a comparison of LieRE and absolute positions at 276 px with these accuracies of seeds."""
+    """Return a comparison of LieRE and absolute positions at 276 px with the given accuracy per seed."""
     comparison = make_comparison(["absolute", "liere"], sizes=[276])
     for row, values in zip(comparison["encodings"], (second, first), strict=True):
         row["seeds"] = list(range(len(values)))
@@ -165,7 +165,7 @@ def test_pairs_of_one_seed_are_about_examples_and_nothing_is_bold():
     comparison = pair_of_seeds([0.85], [0.5])
     comparison["pairs"].append(PAIR | {"second": "<b>", "difference": -0.01, "low": -0.03, "high": -1e-4, "p": 0.0512})
     table = pair_tables(comparison)[276]
-    assert table.header == ["first", "second", "difference, points", "p, test examples"]
+    assert table.header == ["first", "second", "first minus second, points", "p, test examples"]
     assert table.texts == [
         ["LieRE (dense)", "absolute", "+35.0 (+33.0 to +37.0)", "< 0.001"],
         ["LieRE (dense)", "<b>", "-1.0 (-3.0 to +0.0)", "0.051"],
@@ -189,23 +189,23 @@ def test_pairs_of_several_seeds_are_about_seeds_first():
 @pytest.mark.parametrize(
     ("first", "second", "p"),
     [
-        ([0.97, 0.63, 0.69], [0.29, 0.84, 0.60], 1e-4),  # seeds disagree, whatever the examples say
-        ([0.9, 0.6, 0.61], [0.5, 0.59, 0.6], 1e-4),  # they agree by chance
-        ([0.86, 0.84, 0.85], [0.5, 0.51, 0.46], 0.2),  # examples do not say so
+        ([0.97, 0.63, 0.69], [0.29, 0.84, 0.60], 1e-4),  # seeds disagree, although examples are significant
+        ([0.9, 0.6, 0.61], [0.5, 0.59, 0.6], 1e-4),  # seeds agree, but not significantly
+        ([0.86, 0.84, 0.85], [0.5, 0.51, 0.46], 0.2),  # not significant over examples
     ],
 )
 def test_pairs_are_bold_only_where_seeds_and_examples_agree(first, second, p):
     comparison = pair_of_seeds(first, second, p=p)
     assert not any(cell.strong for cell in pair_tables(comparison)[276].rows[0])
-    assert "the order of the two best is not decided" in headline(comparison)
+    assert "the order of the top two is undecided" in headline(comparison)
 
 
 def test_a_pair_with_too_few_seeds_is_not_tested_over_them():
     comparison = pair_of_seeds([0.86, 0.84], [0.5])
     assert pair_tables(comparison)[276].texts[0][2:] == ["+35.0", "–", "too few seeds", "< 0.001"]
     assert headline(comparison) == (
-        "Over 1 to 2 seeds per encoding: at 276 px, after training at 108 px, the order of the two best is not "
-        "decided: LieRE (dense), 85.0 % on average (84.0 to 86.0), and absolute, 50.0 % on average (50.0 to 50.0), "
+        "With 1 to 2 seeds per encoding: at 276 px, after training at 108 px, the order of the top two is "
+        "undecided: LieRE (dense), 85.0 % on average (84.0 to 86.0), and absolute, 50.0 % on average (50.0 to 50.0), "
         "have too few seeds for a test."
     )
 
@@ -239,15 +239,15 @@ def test_runs_say_how_they_ended():
 
 def test_finding_says_who_learned_the_task_who_keeps_it_and_who_is_ahead_over_seeds():
     assert headline(make_comparison()) == (
-        "Over 3 seeds per encoding: at 108 px, the training size, RoPE-Mixed, LieRE₈ and LieRE (dense) reach 95 % in "
-        "every seed, absolute and VisionLLaMA in none. At 276 px, no seed does. There, LieRE (dense), 91.6 % on "
-        "average (90.1 to 93.7), is ahead of LieRE₈, 65.1 % on average (62.2 to 70.5), in every seed (p = 0.004, "
-        "paired t test over seeds). LieRE (dense) is ahead of VisionLLaMA, absolute and RoPE-Mixed in every seed, with "
-        "p < 0.05 over seeds."
+        "With 3 seeds per encoding: at 108 px (the training size), RoPE-Mixed, LieRE₈ and LieRE (dense) reach 95 % "
+        "accuracy in every seed, absolute and VisionLLaMA in none. At 276 px, no seed does. There, LieRE (dense), "
+        "91.6 % on average (90.1 to 93.7), is ahead of LieRE₈, 65.1 % on average (62.2 to 70.5), in every seed "
+        "(p = 0.004, paired t test over seeds). LieRE (dense) is ahead of VisionLLaMA, absolute and RoPE-Mixed in "
+        "every seed, with p < 0.05 over seeds."
     )
 
 
-SEEDS = {  # of the three seeds at 108 and at 372 px
+SEEDS = {  # accuracy of three seeds at 108 px and at 372 px
     "absolute": ([0.42, 0.43, 0.44], [0.44, 0.44, 0.43]),
     "rope_mixed": ([1.0, 1.0, 1.0], [0.6, 0.29, 0.84]),
     "liere8": ([0.99, 1.0, 1.0], [0.97, 0.98, 0.99]),
@@ -268,9 +268,9 @@ def comparison_of_seeds(seeds: dict[str, tuple[list[float], list[float]]]) -> di
 def test_finding_counts_seeds_where_they_differ():
     text = headline(comparison_of_seeds(SEEDS))
     assert text.startswith(
-        "Over 3 seeds per encoding: at 108 px, the training size, RoPE-Mixed and LieRE₈ reach 95 % in every seed, "
-        "LieRE (dense) in 2 of 3, absolute in none. At 372 px, LieRE₈ still does in every seed, LieRE (dense) in 2 of "
-        "3, RoPE-Mixed in none. There, the order of the two best is not decided: LieRE₈,"
+        "With 3 seeds per encoding: at 108 px (the training size), RoPE-Mixed and LieRE₈ reach 95 % accuracy in every "
+        "seed, LieRE (dense) in 2 of 3, absolute in none. At 372 px, LieRE₈ still does in every seed, LieRE (dense) in "
+        "2 of 3, RoPE-Mixed in none. There, the order of the top two is undecided: LieRE₈,"
     )
     assert text.endswith("LieRE₈ is ahead of absolute in every seed, with p < 0.05 over seeds.")
 
@@ -286,18 +286,18 @@ def test_finding_does_not_depend_on_the_order_of_seeds():
 def test_finding_of_two_that_both_keep_the_task_names_no_winner():
     both = dict.fromkeys(("liere8", "liere"), SEEDS["liere8"])
     assert headline(comparison_of_seeds(both)) == (
-        "Over 3 seeds per encoding: at 108 px, the training size, LieRE₈ and LieRE (dense) reach 95 % in every seed. "
-        "At 372 px, LieRE₈ and LieRE (dense) still do in every seed."
+        "With 3 seeds per encoding: at 108 px (the training size), LieRE₈ and LieRE (dense) reach 95 % accuracy in "
+        "every seed. At 372 px, LieRE₈ and LieRE (dense) still do in every seed."
     )
 
 
 def test_finding_of_one_seed_compares_models_not_encodings():
     for names in (None, ["absolute", "visionllama"], ["liere8", "liere"]):
         text = headline(make_comparison(names, seeds=1))
-        assert text.startswith("With one seed per encoding, this compares these trained models, not the encodings: at ")
+        assert text.startswith("With one seed per encoding, this compares trained models, not encodings: at ")
         assert text.endswith("other seeds may differ.")
     assert headline(make_comparison(seeds=1)).endswith(
-        "At 276 px, no model does. There, LieRE (dense) is most accurate with 91.6 %, ahead of LieRE₈ with 65.1 %: "
+        "At 276 px, no model does. There, LieRE (dense) is the most accurate with 91.6 %, ahead of LieRE₈ with 65.1 %: "
         "significant on these test examples (p < 0.001); other seeds may differ."
     )
 
@@ -309,38 +309,38 @@ def test_finding_claims_no_more_than_the_test():
     )
     comparison["pairs"] = []
     assert headline(comparison).endswith("absolute with 38.1 %: not tested; other seeds may differ.")
-    assert "is not decided: VisionLLaMA, 38.8 % on average" in headline(make_comparison(["absolute", "visionllama"]))
+    assert "is undecided: VisionLLaMA, 38.8 % on average" in headline(make_comparison(["absolute", "visionllama"]))
 
 
 def test_finding_of_ties():
     comparison = make_comparison(sizes=[108], seeds=1)
     assert headline(comparison).endswith(
-        "There, LieRE₈, LieRE (dense) and RoPE-Mixed are level at 100.0 %; next is absolute with 45.3 %."
+        "There, LieRE₈, LieRE (dense) and RoPE-Mixed are tied at 100.0 %, followed by absolute with 45.3 %."
     )
     assert headline(make_comparison(sizes=[108])) == (
-        "Over 3 seeds per encoding: at 108 px, the training size, RoPE-Mixed, LieRE₈ and LieRE (dense) reach 95 % in "
-        "every seed, absolute and VisionLLaMA in none."
+        "With 3 seeds per encoding: at 108 px (the training size), RoPE-Mixed, LieRE₈ and LieRE (dense) reach 95 % "
+        "accuracy in every seed, absolute and VisionLLaMA in none."
     )
 
 
 def test_finding_of_little():
     assert headline(make_comparison(["liere"], seeds=1, sizes=[108])) == (
-        "With one seed, this is about one trained model, not about its encoding: at 108 px, the training size, "
-        "LieRE (dense) reaches 95 %. There, LieRE (dense) answers 100.0 % correctly."
+        "With a single seed, this describes one trained model, not its encoding: at 108 px (the training size), "
+        "LieRE (dense) reaches 95 % accuracy. There, LieRE (dense) scores 100.0 %."
     )
     assert headline(make_comparison([])) == "Nothing has been evaluated yet."
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
-def test_nothing_is_said_of_other_test_examples_saying_the_same(tmp_path, seeds):
+def test_the_report_makes_no_claim_about_other_test_examples(tmp_path, seeds):
     write_report(make_comparison(seeds=seeds), Pictures(), tmp_path)
-    assert not any("would say the same" in (tmp_path / f"report.{kind}").read_text() for kind in ("md", "html", "json"))
+    assert not any("say the same" in (tmp_path / f"report.{kind}").read_text() for kind in ("md", "html", "json"))
 
 
 def test_facts():
     comparison = make_comparison(["absolute", "liere"])
     comparison["encodings"][0]["seeds"] = [0]
-    assert comparison_setup(comparison)["seeds each"] == "1 to 3"
+    assert comparison_setup(comparison)["seeds per encoding"] == "1 to 3"
     assert comparison_setup(comparison)["test examples"] == "2,000"
     comparison["versions"]["timm"] = None
     assert machine_and_versions(comparison)["memory, GB"] == "24.0"
@@ -484,7 +484,7 @@ def test_missing_pieces(tmp_path, missing):
 
 
 def test_unknown_format(tmp_path):
-    with pytest.raises(ValueError, match=r"format 'liere-comparison-9', and only 'liere-comparison-1'"):
+    with pytest.raises(ValueError, match=r"format 'liere-comparison-9', but only 'liere-comparison-1' is supported"):
         write_report(make_comparison() | {"format": "liere-comparison-9"}, Pictures(), tmp_path)
     assert list(tmp_path.iterdir()) == []
 

@@ -1,4 +1,4 @@
-"""Pictures and records on a full disk: the old file or none, never a broken one."""
+"""Writing to a full disk leaves the old file or none, never a broken one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from liere.report.drawing import canvas
 
 @pytest.fixture
 def full_disk(monkeypatch):
-    """Have every file fail when it is to be on the disk."""
+    """Make every flush to disk fail."""
 
     def fail(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

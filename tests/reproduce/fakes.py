@@ -1,4 +1,4 @@
-"""Finished runs without training: a configuration, a result and predictions of our choice."""
+"""Fake finished runs: a configuration, a result and chosen predictions, without training."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ ACCURACY = {
     "liere8": 0.8,
     "liere": 0.75,
 }
-# How the three seeds of an encoding deviate from its accuracy: each encoding in another way, and 0 on average.
+# Deviations of the three seeds from an encoding's accuracy: different for each encoding, and 0 on average.
 DEVIATIONS = list(itertools.permutations((-1, 0, 1)))
 
 
 def predictions(accuracy: float, count: int = 400, seed: int = 0, *, noise: float = 0.1) -> Predictions:
-    """Answers of which exactly this share is right; which ones depends on the seed.
+    """Return predictions of which exactly this fraction is correct; the seed determines which ones.
 
-    With one seed, whoever answers more examples rightly answers all those that others answer rightly, too.
+    For one seed, the correct examples of a lower accuracy are a subset of those of a higher one.
     """
     right = np.zeros(count, dtype=bool)
     right[: round(accuracy * count)] = True
@@ -73,7 +73,7 @@ def finish(
     curve: Sequence[float] = (0.2, 0.4, 0.6, 0.8),
     encoding_parameters: int = 100,
 ) -> Run:
-    """Make a planned run look finished, tested under these conditions; it was validated every 100 examples."""
+    """Make a planned run look finished and tested under these conditions, with validation every 100 examples."""
     run = create_run(folder, planned.config)
     result = {
         "step": planned.config.training.steps,
@@ -118,17 +118,17 @@ def fake_results(
     encodings: Sequence[str] = (),
     details: Callable[[Key, int], dict] = lambda key, seed: {},
 ) -> Results:
-    """Return the results of a table whose runs have exactly these accuracies, on 400 test examples or those asked for.
+    """Return the results of a table whose runs have exactly these accuracies, on 400 test examples by default.
 
     Args:
         name: The table.
-        folder: Where to make the runs.
-        accuracy: Of a run, by what it is in the table, the condition of the test, and its seed.
+        folder: Where to write the runs.
+        accuracy: Returns the accuracy of a run, given its role in the table, the test condition and its seed.
         scale: Scale of the experiment.
-        only: Data sets; all, if empty.
-        seeds: Other seeds than those of the experiment.
-        encodings: Other encodings.
-        details: Further arguments of `finish`, by what a run is in the table and its seed.
+        only: Data sets to include; empty for all.
+        seeds: Seeds to use instead of those of the experiment.
+        encodings: Encodings to use instead of those of the experiment.
+        details: Returns further arguments of `finish`, given a run's role in the table and its seed.
     """
     chosen = {"only": only, "seeds": seeds, "encodings": encodings}
     reproduction = prepare(CATALOGUE[name], scale, {}, places=[folder], **chosen)
@@ -154,7 +154,7 @@ def fake_all(
     encodings=(),
     **options,
 ) -> None:
-    """Make every run of a table look finished, with given accuracies; a variation or condition takes some of it."""
+    """Make every run of a table look finished with given accuracies, reduced by variations and conditions."""
     entry = CATALOGUE[name]
     reproduction = prepare(entry, scale, {}, places=[out / "runs"], only=only, seeds=seeds, encodings=encodings)
     for place, one in enumerate(reproduction.wanted):
@@ -174,10 +174,10 @@ def fake_all(
 
 
 def committed_outcome(name: str) -> tuple[Results, Outcome]:
-    """Return a table made of the runs that are kept with the project; the test is skipped where they are not there."""
+    """Return a table built from the committed runs; skip the test if they are missing."""
     place = committed_runs("small")
     if place is None:
-        pytest.skip("the runs are not beside the tests")
+        pytest.skip("the committed runs are not available")
     results = prepare(CATALOGUE[name], "small", {}, places=[place]).results()
     return results, CATALOGUE[name].build(results)
 

@@ -1,4 +1,4 @@
-"""Whether claims hold: what seeds and test examples agree on, and nothing with one seed."""
+"""Verdicts on claims: decided only if seeds and test examples agree, and never with one seed."""
 
 from __future__ import annotations
 

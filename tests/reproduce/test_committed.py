@@ -1,4 +1,4 @@
-"""Results that are kept with the project: all is rebuilt from runs and numbers, without data and without training."""
+"""Committed results: everything is rebuilt from committed runs and numbers, without data and without training."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ KEPT = rebuild_results.RESULTS / "reproduce" / "small"
 NAMES = [name for name in CATALOGUE if (KEPT / f"{name}.json").exists() and not CATALOGUE[name].needs_weights]
 TABLES = [name for name in rebuild_results.PARTS if name.startswith(rebuild_results.TABLES)]
 OTHERS = [name for name in rebuild_results.PARTS if name not in TABLES]
-# Other releases draw the same numbers with other pixels.
+# Other matplotlib releases draw the same numbers with different pixels.
 IS_DRAWN_HERE = (
     f"version{matplotlib.__version__},".encode() in (rebuild_results.RESULTS / "side_by_side.png").read_bytes()
 )
 COMPARED = (".json", ".md", ".html", ".png") if IS_DRAWN_HERE else (".json", ".md")
 
-pytestmark = pytest.mark.skipif(not NAMES, reason="the results are not beside the tests")
+pytestmark = pytest.mark.skipif(not NAMES, reason="the committed results are not available")
 
 
 def differences(name: str) -> dict[str, str]:
@@ -68,7 +68,7 @@ def test_runs_are_kept_without_weights_and_none_is_superfluous():
 
 
 class TestComparing:
-    """Where files differ, it is told."""
+    """Differences between files are reported."""
 
     @pytest.fixture
     def files(self, tmp_path):
@@ -94,16 +94,16 @@ class TestComparing:
         ("old", "new", "where"),
         [
             ("a\nb\n", "a\n c\n", "differs in line 2: 'b' is now 'c'"),
-            ("a\n", "a\nb\n", "differs: 1 lines are now 2"),
+            ("a\n", "a\nb\n", "differs: line count was 1, is now 2"),
             ('{\n  "date": "1",\n}', '{\n  "date": "2",\n}', "differs in line 2: "),  # the date of a run
         ],
     )
-    def test_the_first_difference_is_told(self, files, old, new, where):
+    def test_the_first_difference_is_reported(self, files, old, new, where):
         assert rebuild_results.compare(*files(".json", old, new)).startswith(where)
 
     def test_missing_files_are_differences(self, files, tmp_path):
         old, new = files(".md", "", "")
-        assert rebuild_results.compare(old, tmp_path / "none") == "is not made any more"
+        assert rebuild_results.compare(old, tmp_path / "none") == "is no longer made"
         assert rebuild_results.compare(tmp_path / "none", new) == "is not committed"
 
     def test_pixels_are_counted(self, tmp_path):
@@ -121,6 +121,11 @@ class TestComparing:
         assert rebuild_results.main() == 0
         assert capsys.readouterr().out == "studies/start.md: same\n"
         page = tmp_path / "studies" / "start.md"
-        page.write_text(page.read_text().replace("99.", "98.", 1))
+        whole = page.read_text()
+        page.write_text(whole.replace("99.", "98.", 1))
         assert rebuild_results.main() == 1
         assert capsys.readouterr().out.startswith("studies/start.md: differs in line ")
+        assert page.read_text() != whole
+        monkeypatch.setattr("sys.argv", ["rebuild_results.py", "studies/start", "--write"])
+        assert rebuild_results.main() == 1
+        assert page.read_text() == whole

@@ -1,4 +1,4 @@
-"""A comparison from its plan to its report."""
+"""A comparison from plan to report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.evaluation.test_summary import pretend
 
 @pytest.fixture
 def made(tmp_path, monkeypatch):
-    """A plan of two runs, of which the first is done; nothing is trained."""
+    """Return a plan of two runs, of which the first is done; nothing is trained."""
     monkeypatch.setattr("liere.comparison.result.make_pictures", lambda runs, sizes: Pictures([], []))
     found = plan(tmp_path / "out", ["liere8", "absolute"], examples=200)
     pretend(found.runs[0].folder, "liere8", 0, 0.9, sizes=(36,))
@@ -55,7 +55,7 @@ def test_an_interruption_says_that_finished_runs_are_kept(made, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(comparing, "run_plan", interrupt)
-    with pytest.raises(KeyboardInterrupt, match="what is finished is kept: run the same command again to resume"):
+    with pytest.raises(KeyboardInterrupt, match="finished runs are kept: run the same command again to resume"):
         comparing.run_comparison(made, command="a call", progress=False)
 
 
@@ -68,6 +68,8 @@ def test_numbers_of_the_paper_stand_beside_runs_of_its_task(made, tmp_path):
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", ".hidden", "a\x07b", "x" * 201])
 def test_names_of_files_are_plain(name):
-    with pytest.raises(ValueError, match="must be a plain file name, such as report: use --out for the folder"):
+    with pytest.raises(
+        ValueError, match=r"--name must be a plain file name such as report, got .*: use --out for the folder"
+    ):
         comparing.check_report_name(name)
     comparing.check_report_name("my report")

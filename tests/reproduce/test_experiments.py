@@ -1,4 +1,4 @@
-"""The experiments of the paper's tables: hyper-parameters of its appendix, and a run for each number that it prints."""
+"""Experiments of the paper's tables: hyperparameters from its appendix, and a run for each printed number."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class TestAppendix:
 
 
 class TestNumbers:
-    """Each number that the paper prints has a run, or is made of runs that are there."""
+    """Each number printed in the paper has a run, or is computed from existing runs."""
 
     def test_main_loss_and_significance(self, planned):
         found = {(paper_row(k.encoding, ["absolute:init_std=1"]), k.data) for k in keys(planned["main"])}

@@ -1,4 +1,4 @@
-"""Runs that are kept with the project: the same predictions, and nothing written outside of the folder."""
+"""Exported runs have the same predictions, and nothing is written outside the folder."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ class TestHostileRuns:
         (run.folder / "predictions" / "more").mkdir()
         (run.folder / other["predictions"]).write_text("other")
         run.evaluation_file.write_text(json.dumps([record, other]))
-        with pytest.raises(ValueError, match=r"names two files final-test-32\.csv: evaluate again"):
+        with pytest.raises(
+            ValueError, match=r"refers to two different files named final-test-32\.csv: evaluate the run again"
+        ):
             export_run(run, tmp_path / "kept")
 
     def test_a_device_is_not_copied_without_end(self, tmp_path, run):

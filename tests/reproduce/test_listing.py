@@ -1,4 +1,4 @@
-"""What tables cost, before any of them is made."""
+"""Costs of tables before they are made."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_listing_tells_kept_runs_from_those_to_train(tmp_path, monkeypatch, caps
     )
     assert main(["reproduce", "list"]) == 0
     lines = {line.split(" ")[0]: line for line in capsys.readouterr().out.splitlines()}
-    assert "4 runs, kept (training: 2.0 hours of a core)" in lines["init"]
+    assert "4 runs, kept (training took 2.0 hours on one core)" in lines["init"]
     assert "5 runs, 3 to train: " in lines["block"]  # liere8 and rope_mixed are those of init
     assert "18 runs to train: " in lines["spatial"]
     assert "23 runs, 21 to train; cost unknown without data/atari-clips.npz" in lines["main"]
@@ -39,7 +39,7 @@ def test_kept_tables_need_no_data_to_say_what_they_cost(tmp_path, monkeypatch, c
     assert main(["reproduce", "list"]) == 0
     lines = {line.split(" ")[0]: line for line in capsys.readouterr().out.splitlines()}
     if committed_runs("small") is not None:
-        assert "23 runs, kept (training: " in lines["main"]
+        assert "23 runs, kept (training took " in lines["main"]
         assert "unknown" not in "".join(lines.values())
 
 
@@ -48,4 +48,4 @@ def test_an_estimate_says_what_it_leaves_out(tmp_path, capsys):
     assert main(["reproduce", *arguments]) == 0
     printed = capsys.readouterr().out
     assert "3 to train, " in printed
-    assert "for this arithmetic alone; starting processes, loading data and testing come on top" in printed
+    assert "(starting processes, loading data and testing are not included)" in printed

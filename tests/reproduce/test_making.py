@@ -1,4 +1,4 @@
-"""A table of the paper from its request to its files."""
+"""A table of the paper from request to files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.reproduce.fakes import fake_all
 
 @pytest.fixture
 def request_of_init(tmp_path):
-    """A small table whose runs are all there."""
+    """Return a request for a small table whose runs are all finished."""
     fake_all("init", tmp_path / "out", only=())
     return make_request("init", out=tmp_path / "out", own=True)
 
@@ -46,11 +46,9 @@ def test_what_is_exported_has_the_runs_beside_it(request_of_init, tmp_path, caps
 def test_a_table_without_some_runs_is_an_error_with_what_there_is(request_of_init, tmp_path, monkeypatch):
     gone = next((tmp_path / "out" / "runs").glob("*liere8*"))
     gone.rename(tmp_path / "gone")
-    monkeypatch.setattr(Reproduction, "check", lambda self: None)  # of the data
+    monkeypatch.setattr(Reproduction, "check", lambda self: None)  # which needs the data
     monkeypatch.setattr(Reproduction, "run", lambda self, *, failed, **_: failed("liere8-seed0 failed"))
-    with pytest.raises(
-        RunsFailedError, match="1 run failed, so the table is not complete: liere8-seed0 failed"
-    ) as stop:
+    with pytest.raises(RunsFailedError, match="1 run failed, so the table is incomplete: liere8-seed0 failed") as stop:
         make(request_of_init, command="a call", progress=False)
     assert stop.value.result.page.exists()
     assert len(json.loads((tmp_path / "out" / "init.json").read_text())["runs"]) == 3

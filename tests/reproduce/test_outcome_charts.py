@@ -1,4 +1,4 @@
-"""Figures of tables: every seed, and no line through columns in which an encoding was not run."""
+"""Figures of tables show every seed, and no line crosses columns in which an encoding was not run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def ours(encoding: str, column: str) -> Measured | None:
 
 @pytest.fixture
 def kept(monkeypatch):
-    """Keep the axes of a figure that is drawn."""
+    """Capture the axes of the drawn figure."""
     axes = []
 
     def keep(ax, *args, **options):
@@ -42,8 +42,8 @@ def test_seeds_are_drawn_and_the_interval_is_over_them(kept):
     draw_columns("Accuracy, %", ENCODINGS, COLUMNS, ours, ordered=False)
     heights = {round(float(y), 1) for line in kept[0].lines for y in line.get_ydata()}
     assert {52.0, 54.0, 56.0, 57.0, 58.0, 90.0} <= heights
-    assert {88.0, 92.0} <= heights  # one seed: over test examples
-    assert not {53.0, 55.0} & heights  # several: not over test examples
+    assert {88.0, 92.0} <= heights  # one seed: interval over test examples
+    assert not {53.0, 55.0} & heights  # several seeds: no interval over test examples
 
 
 def test_data_sets_are_not_joined_and_nothing_crosses_a_column_that_was_not_run(kept):

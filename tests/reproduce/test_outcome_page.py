@@ -40,11 +40,11 @@ def test_page_markdown_and_json_say_the_same(tmp_path):
     assert "| LieRE₈ | 80.0 (79-81) |" in markdown
     assert r"- LieRE₈ is \<best\>: **holds** (+5.0 points)" in markdown
     assert "![what it shows](pooling/accuracy-by-size.png)" in markdown
-    assert "2 runs, 25 s of training in all" in markdown
+    assert "2 runs, 25 s of training in total" in markdown
     text = page.read_text()
     assert "<strong>holds</strong> (+5.0 points)" in text
     assert "LieRE₈ is &lt;best&gt;" in text
-    assert "2 runs, 25 s of training in all" in html.unescape(text)
+    assert "2 runs, 25 s of training in total" in html.unescape(text)
     numbers = json.loads((tmp_path / "out" / "pooling.json").read_text())
     assert numbers["numbers"] == {"accuracy": {"value": 0.8, "ratio": None}}  # JSON has no infinity
     assert numbers["claims"] == [{"text": "LieRE₈ is <best>", "verdict": "holds", "evidence": "+5.0 points"}]

@@ -1,4 +1,4 @@
-"""Which runs are found and which are made, and what tables make of them."""
+"""Which runs are found, which are trained, and the tables built from them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RUN_FILES = ("config.yaml", "result.json", "metrics.csv", "evaluation.json")
 
 @pytest.fixture
 def reproduce(tmp_path, capsys):
-    """Run `liere reproduce` in a folder of its own, and return what it printed and the numbers it wrote."""
+    """Run `liere reproduce` in its own folder, and return its output and the numbers it wrote."""
 
     def call(name, *more):
         code = main(["reproduce", name, "--out", str(tmp_path / "out"), "--own", *more])
@@ -73,7 +73,7 @@ class TestFinding:
         fake_all("spatial", tmp_path, only=())
         places = [tmp_path / "runs"]
         assert prepare(CATALOGUE["spatial"], "small", {}, places=places).missing() == []
-        with pytest.raises(ValueError, match="its weights are gone and needed: delete the folder"):
+        with pytest.raises(ValueError, match="its weights are needed and missing: delete the folder"):
             prepare(CATALOGUE["attention"], "small", {}, places=places).missing()
         assert len(prepare(CATALOGUE["attention"], "small", {}, places=[tmp_path / "new", *places]).missing()) == 6
 
@@ -125,7 +125,7 @@ class TestChoice:
         assert {"LieRE₈", "LieRE₈, init 3.1416", "LieRE₈, share_heads=True"} <= rows.keys()
         assert "50.0 (" in rows["LieRE₈"]
         assert "70.0 (" in rows["LieRE₈, init 3.1416"]
-        # Only what the paper ran stands beside its numbers.
+        # The paper's numbers are shown only for the encodings that the paper ran.
         assert ["99.5 (99.2-99.8)" in rows[name] for name in rows] == [True, False, False]
 
     def test_compute_is_measured_against_any_start_of_absolute_positions(self, reproduce):
@@ -173,5 +173,5 @@ class TestPages:
 
 
 def plain(page: str) -> str:
-    """Return the text of a page, with usual spaces."""
+    """Return the text of a page, with regular spaces."""
     return html.unescape(re.sub(r"<[^>]*>", "", page)).replace("\N{NO-BREAK SPACE}", " ")

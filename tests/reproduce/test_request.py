@@ -1,4 +1,4 @@
-"""What is asked for, before anything is made."""
+"""Requests for tables and figures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ def test_results_are_kept_by_scale_and_rehearsals_apart():
     [
         ("mian", {}, "unknown table or figure 'mian': did you mean 'main'?"),
         ("main", {"scale": "medium"}, "unknown scale 'medium': choose from small, paper"),
-        ("main", {"overrides": {"training.seed": "3"}}, "--training.seed is what the experiments vary: use --encod"),
+        (
+            "main",
+            {"overrides": {"training.seed": "3"}},
+            "--training.seed is varied by the experiments themselves: use --encod",
+        ),
     ],
 )
 def test_what_cannot_be_made_is_told(name, options, message):

@@ -1,4 +1,4 @@
-"""What runs found together: means over seeds, examples paired by their ids."""
+"""Combined results of runs: means over seeds, with examples matched by id."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TestFound:
 
 
 def without(found: Predictions, *ids: int) -> Predictions:
-    """Return predictions without those of some examples."""
+    """Return predictions without some of the examples."""
     rows = [row for row in zip(*vars(found).values(), strict=True) if row[0] not in ids]
     return Predictions(*map(list, zip(*rows, strict=True)))
 
@@ -73,4 +73,4 @@ def test_examples_that_some_runs_lack_are_counted(tmp_path):
     assert results.left_out_notes() == []
     whole[keys[0]].predictions[0] = without(whole[keys[0]].predictions[0], 3, 7)
     (note,) = results.left_out_notes()
-    assert note == "Test examples that not all runs have are left out of comparisons: up to 2."
+    assert note == "Comparisons leave out test examples that some runs lack: at most 2."

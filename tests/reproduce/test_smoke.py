@@ -1,4 +1,4 @@
-"""Every table and figure at the paper's scale, as a rehearsal: on tiny archives in the true format of the data sets."""
+"""Smoke tests of every table and figure at the paper's scale, on tiny archives in the real format of the data sets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [quiet, pytest.mark.xdist_group("reproduce")]
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Tiny CIFAR-100, ImageNet and UCF101, as they would be downloaded."""
+    """Write tiny CIFAR-100, ImageNet and UCF101 archives, in the format of the downloads."""
     folder = tmp_path_factory.mktemp("data")
     write_cifar(folder, "cifar100")
     write_imagenet(folder / "imagenet")
@@ -34,13 +34,13 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory):
-    """Where all of them are made: tables share runs."""
+    """Return one folder for all tables, because they share runs."""
     return tmp_path_factory.mktemp("out")
 
 
 @pytest.fixture
 def in_this_process(monkeypatch):
-    """Make runs one after the other, without starting processes, which would take longer than the runs."""
+    """Run jobs one after another in this process, because starting processes would take longer than the jobs."""
 
     def run_jobs(jobs, *, slots, watch, ended):
         parent, alive = Pipe(duplex=False)
@@ -103,5 +103,5 @@ def test_a_run_that_fails_is_named_and_the_others_are_shown(data, tmp_path, caps
     capsys.readouterr()
     assert reproduce("init", data, tmp_path, *fields) == 2
     printed = capsys.readouterr()
-    assert "1 run failed, so the table is not complete" in printed.err
+    assert "1 run failed, so the table is incomplete" in printed.err
     assert "LieRE₈" in printed.out

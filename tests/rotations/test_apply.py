@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from liere import apply_rotations, exp_skew
-from liere.rotations import apply_kernels, rotate_together
+from liere.rotations import apply_each, apply_kernels, operators, rotate_together
 from liere.rotations.plain import rotate_plainly
 from tests.numerics import assert_close, dtypes, random_skew, rotate_slowly, seeds, tolerance
 
@@ -54,9 +54,9 @@ def test_apply_keeps_the_dtype_of_x(dtype):
         (
             (2, 9, 2, 4, 4),
             2,
-            "x has 10 tokens, num_prefix_tokens=2 of them .* there are 9 positions: give 8,",
+            "x has 10 tokens, num_prefix_tokens=2 of them .* there are 9 positions: pass 8 as",
         ),
-        ((2, 11, 2, 4, 4), 0, "x has 10 tokens, .* there are 11 positions: give 10,"),
+        ((2, 11, 2, 4, 4), 0, "x has 10 tokens, .* there are 11 positions: pass 10 as"),
         ((3, 10, 2, 4, 4), 0, "rotations are for 3 heads, but x has 2"),
         ((2, 10, 3, 4, 4), 0, "3 blocks of size 4 need head_dim 12, but x has 8"),
         ((4, 2, 10, 2, 4, 4), 0, r"batch shape \[4\], but x has \[5\]"),
@@ -125,6 +125,52 @@ def test_pairs_agree_with_plain_operations_and_so_do_gradients(
         assert_close(fast_together[2], expected[2], atol * (1 + batch) * heads)
 
 
+@given(
+    batch=st.sampled_from([(2,), (3,), (2, 3)]),
+    broadcast=st.booleans(),
+    heads=st.integers(1, 3),
+    tokens=st.integers(0, 5),
+    prefix=st.integers(0, 2),
+    blocks=st.integers(1, 3),
+    size=st.sampled_from([2, 3, 4, 8, 17]),
+    rest=st.integers(0, 3),
+    shared=st.booleans(),
+    positions_first=st.booleans(),
+    dtype=dtypes,
+    seed=seeds,
+    chunk=st.sampled_from([1, 5000, 2**22]),
+)
+def test_rotations_of_each_member_agree_with_plain_operations_and_so_do_gradients(
+    batch, broadcast, heads, tokens, prefix, blocks, size, rest, shared, positions_first, dtype, seed, chunk
+):
+    q, k = qkv_views(batch[0], heads, prefix + tokens, blocks * size + rest, dtype, seed)
+    if len(batch) == 2:
+        q, k = (torch.stack([x.roll(i, -1) for i in range(batch[1])], 1) for x in (q, k))
+    own = (1, *batch[1:]) if broadcast and len(batch) == 2 else batch
+    R = exp_skew(random_skew(seed, size, 3.0, *own, 1 if shared else heads, tokens, blocks)).to(dtype)
+    R = (R.transpose(-5, -4).contiguous().transpose(-5, -4) if positions_first else R).requires_grad_()
+    G = torch.randn(2, *q.shape, generator=torch.Generator().manual_seed(seed + 1)).to(dtype)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(apply_each, "CHUNK", chunk)
+        fast = [apply_rotations(x, R, num_prefix_tokens=prefix) for x in (q, k)]
+        gradients = torch.autograd.grad(fast, (q, k, R), list(G))
+        together = operators.rotate_each_operator([q.detach(), k.detach()], R, prefix)
+        (of_both,) = torch.autograd.grad(together, R, list(G))
+    wide = [x.detach().double().requires_grad_() for x in (q, k, R)]
+    plain = [rotate_plainly(x, wide[2], prefix) for x in wide[:2]]
+    expected = torch.autograd.grad(plain, wide, list(G.double()))
+    atol = tolerance(dtype, 3)
+    for a, b, c in zip(fast, together, plain, strict=True):
+        assert a.is_contiguous()
+        assert_close(a, c, atol)
+        assert_close(b, c, atol)
+    for a, b in zip(gradients[:2], expected[:2], strict=True):
+        assert_close(a, b, atol)
+    for found in (gradients[2], of_both):
+        assert found.shape == R.shape
+        assert_close(found, expected[2], atol * 4 * heads)
+
+
 @given(batch=st.integers(1, 3), own=st.booleans(), tokens=st.integers(1, 4), prefix=st.integers(0, 1), seed=seeds)
 def test_planes_get_the_gradient_of_their_angles(batch, own, tokens, prefix, seed):
     """The first column receives the whole gradient, so the gradients of the angles are compared."""
@@ -150,6 +196,21 @@ def test_gradients_of_gradients(size):
     R = exp_skew(random_skew(0, size, 2.0, 1, 2, 8 // size)).requires_grad_()
     assert torch.autograd.gradcheck(lambda x, R: apply_rotations(x, R, num_prefix_tokens=1), (x, R))
     assert torch.autograd.gradgradcheck(lambda x, R: apply_rotations(x, R, num_prefix_tokens=1), (x, R))
+    each = torch.stack([R, R.mT]).detach().requires_grad_()
+    assert torch.autograd.gradcheck(lambda x, R: apply_rotations(x, R, num_prefix_tokens=1), (x, each))
+    assert torch.autograd.gradgradcheck(lambda x, R: apply_rotations(x, R, num_prefix_tokens=1), (x, each))
+
+
+@pytest.mark.parametrize("size", [2, 8])
+@pytest.mark.parametrize("own", [True, False])
+def test_one_tensor_given_twice_has_one_gradient_for_each(size, own):
+    x = torch.randn(2, 1, 3, 8, dtype=torch.float64, requires_grad=True)
+    R = exp_skew(random_skew(0, size, 2.0, *[2] * own, 1, 3, 8 // size))
+    first, second = rotate_together([x, x], R)
+    loss = first.pow(3).sum() + 2 * second.pow(2).sum()
+    (once,) = torch.autograd.grad(loss, x, retain_graph=True)
+    (again,) = torch.autograd.grad(loss, x, create_graph=True)
+    assert_close(once, again, 1e-12)
 
 
 def test_only_wanted_gradients_are_made():

@@ -137,6 +137,14 @@ def test_vmap_of_the_gradient():
             ),
         ),
         (
+            "rotate_each_operator",
+            (
+                [torch.randn(2, 3, 5, 8, requires_grad=True)],
+                random_skew(0, 4, 1.0, 2, 3, 4, 2).float().requires_grad_(),
+                1,
+            ),
+        ),
+        (
             "rotate_planes_operator",
             (
                 [torch.randn(2, 3, 5, 8, requires_grad=True)],

@@ -1,4 +1,4 @@
-"""Rounding errors of rotations against more precise references: the bounds in `docs/explanation/mathematics.md`."""
+"""Rounding errors of rotations, against higher precision: the bounds in `docs/explanation/mathematics.md`."""
 
 from __future__ import annotations
 

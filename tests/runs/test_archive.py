@@ -18,7 +18,7 @@ FILES = {"config.yaml": b"model: {}\n", "predictions/final-test-32.csv": b"id,la
 
 
 def tar_of(*members: tuple[str, bytes], **fields) -> bytes:
-    """An archive as somebody else may write it."""
+    """Return an archive with any members, as an attacker could write it."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:xz") as tar:
         for name, content in members:
@@ -92,7 +92,7 @@ class TestUnpacking:
 
 
 class TestHostileArchives:
-    """What somebody else wrote is refused in a line that names the file, before memory is taken."""
+    """Malicious archives are rejected with one line that names the file, before memory is allocated."""
 
     @pytest.mark.parametrize(
         "name",
@@ -129,7 +129,7 @@ class TestHostileArchives:
             read_archive(write(tmp_path, content))
 
     def test_a_file_that_is_there_twice_is_refused(self, tmp_path):
-        with pytest.raises(DamagedError, match=r"'config\.yaml' is there twice"):
+        with pytest.raises(DamagedError, match=r"'config\.yaml' is repeated"):
             read_archive(write(tmp_path, tar_of(("config.yaml", b"1"), ("config.yaml", b"2"))))
 
     def test_too_many_files_are_refused(self, tmp_path, monkeypatch):
@@ -142,7 +142,7 @@ class TestHostileArchives:
     def test_what_expands_beyond_its_size_is_not_read_to_the_end(self, tmp_path):
         file = write(tmp_path, tar_of(("metrics.csv", bytes(10**8))))
         assert file.stat().st_size < 10**5
-        with pytest.raises(DamagedError, match=r"expands to more than 16,777,216 bytes, which no run has: delete it"):
+        with pytest.raises(DamagedError, match=r"expands to more than 16,777,216 bytes, the limit for a run: delete"):
             read_archive(file)
 
     def test_a_decoder_that_wants_much_memory_is_refused(self, tmp_path):

@@ -50,7 +50,7 @@ class TestCondition:
         ("fields", "message"),
         [({"policy": "rescal"}, "did you mean 'rescale'"), ({"shuffle": "patch"}, "did you mean 'patches'")],
     )
-    def test_unknown_ones_are_told(self, fields, message):
+    def test_unknown_ones_are_reported(self, fields, message):
         with pytest.raises(ValueError, match=message):
             Condition(32, **fields)
 
@@ -112,6 +112,6 @@ class TestFineTuning:
         tuned = make_run(tmp_path / "tuned", training__start_from=str(run.folder), **self.FIELDS)
         assert tuned.source().folder == run.folder
 
-    def test_what_is_not_there_is_told(self, tmp_path):
+    def test_what_is_not_there_is_reported(self, tmp_path):
         with pytest.raises(FileNotFoundError, match="no run at nowhere"):
             train(make_run(tmp_path / "tuned", training__start_from="nowhere"), say=print)

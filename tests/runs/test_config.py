@@ -15,7 +15,7 @@ from liere.runs.config_file import load_yaml, parse_config, read_config
 
 BASE = {"model": {"dim": 16, "depth": 1, "heads": 2, "mlp_dim": 16}}
 
-# What has to fail, and what the message has to name.
+# Invalid fields, and what the error message must contain.
 WRONG = [
     ({"model": {"dimm": 64}}, ["unknown field model.dimm", "did you mean 'dim'?"]),
     ({"modle": {}}, ["unknown field modle", "did you mean 'model'?"]),
@@ -43,7 +43,7 @@ WRONG = [
     ({"model": {"position_noise": -0.1}}, ["model.position_noise must be", "greater than or equal to 0", "-0.1"]),
     ({"model": {"position_noise": float("nan")}}, ["model.position_noise must be", "finite", "nan"]),
     ({"model": {"position_shfit": 1.0}}, ["unknown field model.position_shfit", "did you mean 'position_shift'?"]),
-    ({"model": {"cls_position": "centre"}}, ["model.cls_position must be", "'centre'"]),
+    ({"model": {"cls_position": "center"}}, ["model.cls_position must be", "'center'"]),
     ({"model": {"cls_position": None}}, ["model.cls_position must be", "None"]),
     ({"model": {"attention_scale": "sqrt"}}, ["model.attention_scale must be", "'constant' or 'log'", "'sqrt'"]),
     ({"model": {"attention_scale": 1.0}}, ["model.attention_scale must be", "'constant' or 'log'", "1.0"]),
@@ -63,8 +63,11 @@ WRONG = [
     ({"optimizer": {"learning_rate": float("inf")}}, ["optimizer.learning_rate must be", "finite", "inf"]),
     ({"optimizer": {"betas": [0.9]}}, ["optimizer.betas"]),
     ({"optimizer": {"name": "sgd"}}, ["optimizer.name must be", "'adam' or 'muon'", "'sgd'"]),
-    ({"optimizer": {"matrix_learning_rate": 0.1}}, ["optimizer.matrix_learning_rate 0.1", "which is adam", "use muon"]),
-    ({"optimizer": {"muon_for_qkv": False}}, ["optimizer.muon_for_qkv False", "which is adam", "use muon"]),
+    (
+        {"optimizer": {"matrix_learning_rate": 0.1}},
+        ["optimizer.matrix_learning_rate 0.1", "but it is adam", "use muon"],
+    ),
+    ({"optimizer": {"muon_for_qkv": False}}, ["optimizer.muon_for_qkv False", "but it is adam", "use muon"]),
     ({"optimizer": {"betas": [0.9, 1.0]}}, ["optimizer.betas must be", "less than 1", "1.0"]),
     ({"optimizer": {"clip": -1}}, ["optimizer.clip must be", "greater than 0", "-1"]),
     ({"training": {"examples": 1e6}}, ["training.examples must be", "integer", "1000000.0", "float"]),
@@ -73,7 +76,7 @@ WRONG = [
     ({"training": {"deterministic": "maybe"}}, ["training.deterministic must be", "'maybe'"]),
     (
         {"training": {"batch_size": 10, "accumulate": 3}},
-        ["training.batch_size 10", "training.accumulate 3", "choose numbers that divide"],
+        ["training.batch_size 10", "training.accumulate 3", "choose a divisor"],
     ),
     ({"hardware": {"precision": "fp16"}}, ["hardware.precision must be", "'32' or 'bf16-mixed'", "'fp16'"]),
     ({"hardware": {"precision": 16}}, ["hardware.precision must be", "16"]),
@@ -87,7 +90,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("content", "parts"), WRONG, ids=[str(content) for content, _ in WRONG])
-def test_what_is_wrong_is_told_in_a_line_with_field_and_value(content, parts):
+def test_what_is_wrong_is_reported_in_a_line_with_field_and_value(content, parts):
     with pytest.raises(ValueError) as raised:  # noqa: PT011  (each message is looked at)
         parse_config(content, source="file.yaml")
     message = str(raised.value)
@@ -130,7 +133,7 @@ class TestOverrides:
 
     @pytest.mark.parametrize("word", ["1e-3", "1E-3", "5e-4"])
     def test_numbers_with_an_exponent_are_numbers(self, word):
-        # YAML 1.1 takes 1e-3 for a word; whoever writes it means a number.
+        # YAML 1.1 parses 1e-3 as text, but users mean a number.
         assert parse_config({}, {"optimizer.learning_rate": word}).optimizer.learning_rate == float(word)
         content = load_yaml(f"optimizer: {{learning_rate: {word}}}")
         assert parse_config(content).optimizer.learning_rate == float(word)
@@ -149,7 +152,7 @@ class TestOverrides:
         [
             ({"model.dimm": "8"}, ["unknown field model.dimm", "did you mean 'dim'?"]),
             ({"model.dim": "wide"}, ["model.dim must be", "'wide'"]),
-            ({"model.dim": "[1"}, ["--model.dim '[1' is not a value"]),
+            ({"model.dim": "[1"}, ["--model.dim '[1' is not a valid YAML value"]),
             ({"training.accumulate": "3"}, ["training.accumulate 3"]),
         ],
     )
@@ -176,8 +179,8 @@ class TestFiles:
             (b"model: {dim: 8", "is not YAML"),
             (b"a: b: c", "is not YAML"),
             (b"\xff\xfe\x00binary\x00", "is not YAML"),
-            (b"just words", "must hold sections like 'model:'"),
-            (b"[1, 2]", "must hold sections like 'model:'"),
+            (b"just words", "must contain sections such as 'model:'"),
+            (b"[1, 2]", "must contain sections such as 'model:'"),
         ],
     )
     def test_another_file_is_named_in_a_line(self, tmp_path, content, message):
@@ -189,7 +192,7 @@ class TestFiles:
         assert "\n" not in str(raised.value)
 
     def test_a_missing_file_is_named(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"no configuration at .*c\.yaml"):
+        with pytest.raises(FileNotFoundError, match=r"there is no configuration file .*c\.yaml"):
             read_config(tmp_path / "c.yaml")
 
     def test_recipes_that_come_with_the_package_are_found_from_any_folder(self, tmp_path, monkeypatch, capsys):
@@ -197,7 +200,7 @@ class TestFiles:
         path = Path("experiments/spatial/small.yaml")
         assert read_config(path)["title"] == "Spatial reasoning at small scale"
         error = capsys.readouterr().err
-        assert error.startswith(f"liere: there is no {path} here: using ")
+        assert error.startswith(f"liere: {path} does not exist here: using ")
         assert error.count("\n") == 1
         path.parent.mkdir(parents=True)
         path.write_text("title: My own\n")
@@ -235,8 +238,8 @@ OTHER = {
     "model.cls_position": "center",
     "model.attention_scale": "log",
     "optimizer.name": "muon",
-    "optimizer.matrix_learning_rate": None,  # with muon alone
-    "optimizer.muon_for_qkv": None,  # with muon alone
+    "optimizer.matrix_learning_rate": None,  # only with muon
+    "optimizer.muon_for_qkv": None,  # only with muon
     "optimizer.betas": (0.8, 0.9),
     "hardware.accelerator": "gpu",
     "hardware.strategy": "ddp",
@@ -247,7 +250,7 @@ OTHER = {
 
 
 def changed(config: RunConfig, name: str) -> RunConfig | None:
-    """Return a configuration with another value of one field; None where there is no other."""
+    """Return a configuration with another value of one field; None if there is no other."""
     content = config.model_dump(mode="json")
     *section, field = name.split(".")
     place = content[section[0]] if section else content
@@ -260,7 +263,7 @@ def changed(config: RunConfig, name: str) -> RunConfig | None:
         place[field] = 2 * value + 2 if isinstance(value, int) and name not in OTHER else value
     try:
         return RunConfig.model_validate(content)
-    except ValueError:  # None may stand for a whole number, too
+    except ValueError:  # a None default may also be for an integer
         place[field] = 4
         return RunConfig.model_validate(content)
 
@@ -278,11 +281,11 @@ class TestFingerprint:
             return
         assert other != base
         indifferent = {"title", "training.checkpoint_every", "training.log_every"}
-        indifferent |= {"data.root", "data.verify", "data.max_unreadable"}  # of a data set that everybody knows
+        indifferent |= {"data.root", "data.verify", "data.max_unreadable"}  # of a well-known data set
         same = name.startswith(("hardware.", "logger.")) or name in indifferent
         assert (other.fingerprint == base.fingerprint) == same
 
-    def test_where_data_of_one_s_own_are_kept_decides(self):
+    def test_the_location_of_own_data_matters(self):
         one, other = (parse_config({"data": {"name": "npz", "root": root}}) for root in ("a.npz", "b.npz"))
         assert one.fingerprint != other.fingerprint
 
@@ -347,7 +350,7 @@ class TestWhole:
         assert "training.accumulate" in fields
         assert "model" not in fields
 
-    def test_data_and_model_are_made_as_told(self):
+    def test_data_and_model_are_made_as_configured(self):
         config = parse_config(
             {
                 "data": {"size": 48, "seed": 5, "train_examples": 77, "distance": [1, 2], "distractor_arrows": 3},
@@ -381,7 +384,7 @@ class TestHostileFiles:
     def test_what_is_no_regular_file_is_refused_and_not_waited_for(self, tmp_path):
         os.mkfifo(tmp_path / "config.yaml")
         for path in (tmp_path / "config.yaml", tmp_path, Path("/dev/zero")):
-            with pytest.raises(ValueError, match="must be a file of at most 100,000 bytes"):
+            with pytest.raises(ValueError, match="which must be a file of at most 100,000 bytes"):
                 read_config(path)
 
     def test_a_file_too_large_for_a_configuration_is_refused(self, tmp_path):
@@ -426,14 +429,14 @@ class TestHostileFiles:
         ("title: 2001-99-99", "is not YAML: month must be in 1..12"),
         ("title: !!timestamp x", "is not YAML: "),
         ("title: !!int x", "is not YAML: "),
-        ("model: {dim: 8, dim: 16}", "is not YAML: 'dim' is there twice"),
-        ("title: a\nmodel: {dim: 8}\ntitle: b", "is not YAML: 'title' is there twice"),
-        ("1: 2", "unknown field 1: names are words"),
-        ("model: {1: 2}", "unknown field 1: names are words"),
+        ("model: {dim: 8, dim: 16}", "is not YAML: 'dim' is repeated"),
+        ("title: a\nmodel: {dim: 8}\ntitle: b", "is not YAML: 'title' is repeated"),
+        ("1: 2", "unknown field 1: names must be text"),
+        ("model: {1: 2}", "unknown field 1: names must be text"),
         ("\0", "is not YAML: unacceptable character"),
     ],
 )
-def test_numbers_and_files_that_cannot_be_are_told_in_a_line(tmp_path, text, message):
+def test_numbers_and_files_that_cannot_be_are_reported_in_a_line(tmp_path, text, message):
     file = tmp_path / "config.yaml"
     file.write_text(text)
     with pytest.raises(ValueError, match=r"config\.yaml") as raised:

@@ -34,7 +34,7 @@ def config(**training):
 
 @pytest.fixture
 def slow_machine(monkeypatch):
-    """A machine of a million operations a second."""
+    """A machine with a million operations per second."""
     monkeypatch.setattr(cost, "_product_speed", lambda threads: 1e6)
 
 
@@ -69,13 +69,13 @@ def test_the_speed_is_measured_with_the_threads_asked_for_and_leaves_them_alone(
     assert torch.get_num_threads() == before
 
 
-def test_it_is_told_in_a_line():
+def test_it_is_reported_in_a_line():
     known = str(Cost(1_234, 56, 2.5e6, 3.4e12, 7_200.0))
     assert known == (
-        "1,234 parameters (56 of the encoding); 2.5 M multiply-adds an image, 3.4 T operations in all: about 2.0 hours "
-        "on this machine"
+        "1,234 parameters (56 in the encoding); 2.5 M multiply-adds per image, 3.4 T operations in total: "
+        "about 2.0 hours on this machine"
     )
-    assert re.fullmatch(r".* 3\.4 T operations in all", str(Cost(1_234, 56, 2.5e6, 3.4e12, None)))
+    assert re.fullmatch(r".* 3\.4 T operations in total", str(Cost(1_234, 56, 2.5e6, 3.4e12, None)))
 
 
 @pytest.mark.parametrize(

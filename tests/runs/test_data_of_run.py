@@ -49,7 +49,7 @@ def trained(tmp_path_factory):
 
 @pytest.fixture
 def work(trained, tmp_path):
-    """A copy of it somewhere else, whose original is out of sight."""
+    """A copy of the run elsewhere, with the original hidden."""
     copy = tmp_path / "elsewhere"
     shutil.copytree(trained, copy)
     facts = copy / "runs" / "a" / "facts.json"
@@ -99,7 +99,7 @@ def test_data_that_were_moved_with_the_run_are_found(work, tmp_path, monkeypatch
     assert open_run(work / "runs" / "a").data.path == work / "data" / "mine.npz"
 
 
-def test_where_data_were_looked_for_is_told(work, tmp_path, monkeypatch, capsys):
+def test_where_data_were_looked_for_is_reported(work, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (work / "data").rename(tmp_path / "other")
     capsys.readouterr()
@@ -115,7 +115,7 @@ def test_another_place_does_not_make_it_another_run(work, tmp_path):
     write_arrays(tmp_path / "new.npz", seed=1)
     run = open_run(work / "runs" / "a", {"data.root": str(tmp_path / "new.npz")})
     assert run.config.fingerprint == run.result()["fingerprint"]
-    assert run.facts == read_stored_data(run.facts_file).facts  # the normalization is that of training
+    assert run.facts == read_stored_data(run.facts_file).facts  # the normalization from training
     (record,) = evaluate(run, [8], say=print)
     assert record["examples"] == 6
 
@@ -149,7 +149,7 @@ def test_only_data_in_files_have_another_place(tmp_path, work):
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", "nothing", '{"classes": ["a"], "root": 3}'])
-def test_damaged_facts_are_told(work, text):
+def test_damaged_facts_are_reported(work, text):
     (work / "runs" / "a" / "facts.json").write_text(text)
     with pytest.raises(DamagedError, match=r"facts\.json is damaged"):
         open_run(work / "runs" / "a")

@@ -10,7 +10,7 @@ from liere.runs.encoding_text import encoding_text, file_name, parse_encoding
 
 
 class Mine(PositionEncoding):
-    """An encoding of one's own."""
+    """A user-defined encoding."""
 
 
 @pytest.mark.parametrize("text", ["absolute:", "absolute:init_std", "absolute:=1", "absolute:a=1,,b=2", "absolute:a=["])

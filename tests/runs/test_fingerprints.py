@@ -1,4 +1,4 @@
-"""Fingerprints are kept in results and in names of folders: they must never change."""
+"""Fingerprints are stored in results and folder names: they must never change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytest.importorskip("yaml")
 from liere.runs.archive import SUFFIX, read_archive
 from liere.runs.config_file import load_yaml, parse_config
 
-# Computed when one class described all data sets.
+# Computed by an early version, in which one class described all data sets.
 KNOWN = [
     ({}, "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"),
     ({"data": {"size": 108}}, "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"),

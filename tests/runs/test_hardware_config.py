@@ -1,4 +1,4 @@
-"""What a run's hardware must be, and whether this machine has it."""
+"""The hardware section, and its check against this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from liere.runs.hardware_config import HardwareConfig
 
 @pytest.fixture
 def gpus(monkeypatch):
-    """Pretend that there are so many."""
+    """Pretend that there are this many GPUs."""
 
     def pretend(number: int) -> None:
         monkeypatch.setattr(torch.cuda, "device_count", lambda: number)
@@ -22,18 +22,18 @@ def gpus(monkeypatch):
     return pretend
 
 
-def test_a_gpu_that_is_not_there_is_told(gpus):
+def test_a_gpu_that_is_not_there_is_reported(gpus):
     gpus(0)
     HardwareConfig(accelerator="auto", devices=4).check()  # processes on the CPU
-    with pytest.raises(ValueError, match=r"hardware.accelerator is gpu, but torch finds none here: use cpu or auto"):
+    with pytest.raises(ValueError, match=r"hardware.accelerator is gpu, but torch finds no GPU: use cpu or auto"):
         HardwareConfig(accelerator="gpu").check()
 
 
-def test_more_gpus_than_there_are_are_told(gpus):
+def test_more_gpus_than_there_are_are_reported(gpus):
     gpus(2)
     HardwareConfig(accelerator="gpu", devices=2).check()
     HardwareConfig(accelerator="cpu", devices=8).check()
-    with pytest.raises(ValueError, match=r"hardware.devices is 3, but torch finds 2 here: use at most as many"):
+    with pytest.raises(ValueError, match=r"hardware.devices is 3, but torch finds 2: use at most that many"):
         HardwareConfig(accelerator="auto", devices=3).check()
 
 

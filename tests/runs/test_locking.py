@@ -29,7 +29,7 @@ def other(tmp_path):
 
 
 def test_a_folder_is_for_one_process(tmp_path, other):
-    with pytest.raises(ValueError, match="is in use by another process: wait for it, or end it"), lock_folder(tmp_path):
+    with pytest.raises(ValueError, match="is in use by another process: wait for it or stop it"), lock_folder(tmp_path):
         raise AssertionError("it was not locked")
 
 

@@ -45,7 +45,7 @@ def test_a_finished_run_goes_on_to_more_examples(finished, folder, capsys):
     steps = [int(row["step"]) for row in run.metric_rows()]
     assert steps == sorted(steps)
     assert steps[-1] == 14
-    assert f"run: going on after step {STEPS} of 14" in capsys.readouterr().err
+    assert f"run: resuming after step {STEPS} of 14" in capsys.readouterr().err
 
 
 def test_what_the_shorter_run_gave_is_kept_apart(finished, folder):
@@ -96,7 +96,7 @@ def test_without_checkpoints_there_is_a_clear_error_and_nothing_is_lost(folder):
     shutil.rmtree(folder / "checkpoints")
     before = sorted(path.name for path in folder.iterdir())
     with pytest.raises(
-        ValueError, match=r"cannot be trained longer: it has no whole checkpoint .*training\.start_from"
+        ValueError, match=r"cannot be trained longer: it has no complete checkpoint .*training\.start_from"
     ):
         train(open_run(folder, LONGER), say=print)
     assert sorted(path.name for path in folder.iterdir()) == before
@@ -113,7 +113,7 @@ def test_killed_on_the_way_it_can_be_made_longer_again(folder, monkeypatch, step
         with pytest.raises(ZeroDivisionError):
             make_longer(open_run(folder, LONGER))
     assert open_run(folder).config.training.examples == 72
-    assert not open_run(folder).is_finished  # but its last step was saved
+    assert not open_run(folder).is_finished  # although its last step was saved
     result = train(open_run(folder, LONGER), say=print)
     assert result["step"] == 14
     assert open_run(folder / "shorter" / "72-examples").result()["step"] == STEPS

@@ -11,7 +11,7 @@ from liere.runs.config_file import parse_config
 BASE = {"dim": 16, "depth": 1, "heads": 2, "mlp_dim": 16}
 
 
-def test_positions_and_attention_are_as_told():
+def test_positions_and_attention_are_as_configured():
     amounts = {"shift": 1.75, "stretch": 1.2, "zoom": 1.3, "noise": 0.5}
     fields = {f"position_{name}": amount for name, amount in amounts.items()}
     fields |= {"cls_position": "center", "attention_scale": "log"}

@@ -53,12 +53,12 @@ class TestDataSection:
         assert data_section([(torch.zeros(1, 4, 4), label) for label in (0, 1, 0, 1)])["examples"] == {"all": 4}
 
     @pytest.mark.parametrize("wrong", ["folder", Path("folder"), (), tuple(range(4))], ids=repr)
-    def test_paths_and_wrong_numbers_are_told(self, wrong):
+    def test_paths_and_wrong_numbers_are_reported(self, wrong):
         with pytest.raises(TypeError, match=r"data must be a section, .* up to three of them .*got .*\"root\": \.\.\."):
             data_section(wrong)
 
     @pytest.mark.parametrize("wrong", [3, (stripes(4), 3), object()], ids=["number", "pair", "object"])
-    def test_what_is_no_data_set_is_told(self, wrong):
+    def test_what_is_no_data_set_is_reported(self, wrong):
         with pytest.raises(TypeError, match=r"(train|test) must be a data set with __len__ and __getitem__"):
             data_section(wrong)
 
@@ -79,7 +79,7 @@ class TestRecipe:
         assert read_recipe(given).content == given
 
     @pytest.mark.parametrize("wrong", [3, None, ["a.yaml"]])
-    def test_something_else_is_told(self, wrong, no_shape_checks):
+    def test_something_else_is_reported(self, wrong, no_shape_checks):
         with pytest.raises(TypeError, match="recipe must be a YAML file or a dict, got"):
             read_recipe(wrong)
 
@@ -97,8 +97,8 @@ class TestFields:
     def test_long_lists_stay_in_one_line(self):
         assert "\n" not in field_texts({"a": list(range(500))})["a"]
 
-    def test_objects_are_told(self):
-        with pytest.raises(TypeError, match=r"model\.options must be a value that YAML has, got object"):
+    def test_objects_are_reported(self):
+        with pytest.raises(TypeError, match=r"model\.options must be a YAML value, got object"):
             field_texts({"model.options": object()})
 
     def test_an_encoding_sets_its_name_and_its_options(self):

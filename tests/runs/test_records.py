@@ -77,7 +77,7 @@ class TestResult:
             {"versions": {"torch": 2}},
         ],
     )
-    def test_other_fields_that_are_something_else_are_told(self, tmp_path, change):
+    def test_other_fields_that_are_something_else_are_reported(self, tmp_path, change):
         write(tmp_path / "result.json", RESULT | change)
         with pytest.raises(DamagedError, match=r"result\.json is damaged \("):
             read_result(tmp_path / "result.json")
@@ -89,9 +89,7 @@ class TestResult:
         assert run.is_finished
         write(run.result_file, content)
         assert not run.is_finished
-        with pytest.raises(
-            ValueError, match=r"result\.json is damaged \(.*\): make it again with liere train --resume "
-        ):
+        with pytest.raises(ValueError, match=r"result\.json is damaged \(.*\): restore it with liere train --resume "):
             run.result()
 
     def test_a_pipe_is_not_waited_for(self, tmp_path):
@@ -105,7 +103,7 @@ class TestResult:
         with pytest.raises(ValueError, match=r"evaluation\.json is a named pipe"):
             run.evaluations()
 
-    def test_a_link_to_itself_is_told(self, tmp_path):
+    def test_a_link_to_itself_is_reported(self, tmp_path):
         run = make_run(tmp_path / "run")
         for file in (run.result_file, run.evaluation_file, run.metrics):
             file.symlink_to(file.name)
@@ -115,10 +113,10 @@ class TestResult:
         with pytest.raises(ValueError, match=r"evaluation\.json is a link that leads to itself"):
             run.evaluations()
 
-    def test_weights_that_are_gone_are_told_where_they_can_be_made_again(self, tmp_path):
+    def test_weights_that_are_gone_are_reported_if_they_can_be_restored(self, tmp_path):
         run = make_run(tmp_path / "run")
         write(run.result_file, RESULT)
-        assert run.is_finished  # kept without its weights
+        assert run.is_finished  # archived without its weights
         (run.checkpoints / "last.ckpt").touch()
         assert not run.is_finished
         assert run.damage() == f"{run.final_weights} is missing"
@@ -129,7 +127,7 @@ def test_a_lock_that_leads_to_another_file_is_refused(tmp_path):
     (tmp_path / "mine").write_text("mine")
     (run.folder / ".lock").symlink_to(tmp_path / "mine")
     with (
-        pytest.raises(ValueError, match=r"\.lock is a link, but a run is written to its own folder: delete"),
+        pytest.raises(ValueError, match=r"\.lock is a link, but a run may only write to its own folder: delete"),
         run.lock(),
     ):
         pass
@@ -143,7 +141,7 @@ def test_folders_of_a_run_that_lead_out_of_it_are_refused(tmp_path, name):
     if (run.folder / name).exists():
         (run.folder / name).rmdir()
     (run.folder / name).symlink_to(tmp_path / "mine")
-    with pytest.raises(ValueError, match=rf"{name} is a link, but a run is written to its own folder: delete it"):
+    with pytest.raises(ValueError, match=rf"{name} is a link, but a run may only write to its own folder: delete it"):
         train(run, say=print)
     assert list((tmp_path / "mine").iterdir()) == []
 
@@ -177,12 +175,12 @@ class TestEvaluations:
 
     @pytest.mark.parametrize("field", ["size", "examples", "weights", "accuracy", "predictions"])
     @pytest.mark.parametrize("value", STRANGE)
-    def test_a_field_that_is_something_else_is_told(self, tmp_path, field, value):
+    def test_a_field_that_is_something_else_is_reported(self, tmp_path, field, value):
         if field == "predictions" and value == "word":
             return
         run = make_run(tmp_path / "run")
         write(run.evaluation_file, [EVALUATION | {field: value}])
-        with pytest.raises(ValueError, match=r"evaluation\.json is damaged \(.*\): delete it, and evaluate again$"):
+        with pytest.raises(ValueError, match=r"evaluation\.json is damaged \(.*\): delete it and evaluate again$"):
             run.evaluations()
 
     @pytest.mark.parametrize(
@@ -205,23 +203,23 @@ class TestEvaluations:
             ),
         ],
     )
-    def test_anything_else_is_told(self, tmp_path, content):
+    def test_anything_else_is_reported(self, tmp_path, content):
         write(tmp_path / "evaluation.json", content)
         with pytest.raises(DamagedError, match=r"evaluation\.json is damaged \(") as raised:
             read_evaluations(tmp_path / "evaluation.json")
         assert "\n" not in str(raised.value)
 
     @pytest.mark.parametrize("name", ["a\0b", "a" * 5_000, "\ud800", "../x", ""])
-    def test_a_name_that_no_file_of_predictions_can_have_is_told(self, tmp_path, name):
+    def test_a_name_that_no_file_of_predictions_can_have_is_reported(self, tmp_path, name):
         run = make_run(tmp_path / "run")
         with pytest.raises(
-            ValueError, match=r"evaluation\.json names '.*', which is no file of predictions in the run: delete it"
+            ValueError, match=r"evaluation\.json refers to '.*', which is not a predictions file of the run: delete"
         ) as raised:
             run.predictions_file({"predictions": f"predictions/{name}" if name else name})
         assert len(str(raised.value)) < 1_000
 
     def test_errors_without_number_are_not_collected(self, tmp_path):
-        write(tmp_path / "evaluation.json", b"[" + b"{}," * 1_000_000 + b"{}]")  # took gigabytes
+        write(tmp_path / "evaluation.json", b"[" + b"{}," * 1_000_000 + b"{}]")  # took gigabytes without the limit
         with pytest.raises(DamagedError, match=r"damaged \(it has 1,000,001 records, more than 10,000\)"):
             read_evaluations(tmp_path / "evaluation.json")
         write(tmp_path / "result.json", RESULT | {"machine": {str(number): [] for number in range(20_000)}})
@@ -244,7 +242,7 @@ class TestMetrics:
 
     @pytest.fixture(autouse=True)
     def forget(self):
-        """Let each test see its warnings, whatever others have seen."""
+        """Reset the record of printed warnings, so that each test sees its own."""
         warn_once.cache_clear()
 
     def read(self, tmp_path, content: str | bytes):
@@ -289,15 +287,15 @@ class TestMetrics:
         assert capsys.readouterr().err == f"liere: warning: {tmp_path}/metrics.csv, line 3, is damaged: skipped\n"
 
     @pytest.mark.parametrize("header", [b"step,loss", b"\x00", HEADER.encode("utf-16"), b"", b"{}"])
-    def test_another_header_is_told_once_and_there_are_no_lines(self, tmp_path, capsys, header):
+    def test_another_header_is_reported_once_and_there_are_no_lines(self, tmp_path, capsys, header):
         for _ in range(2):
             assert self.read(tmp_path, header + b"\n1,2\n") == []
         error = capsys.readouterr().err
-        assert error.count("metrics.csv does not begin with step,examples") == error.count("\n") == 1
+        assert error.count("metrics.csv does not start with step,examples") == error.count("\n") == 1
 
     def test_a_log_much_larger_than_real_ones_is_not_read(self, tmp_path, capsys):
         with (tmp_path / "metrics.csv").open("wb") as file:
-            file.truncate(2**40)  # takes no room on the disk
+            file.truncate(2**40)  # sparse: takes no disk space
         assert read_metrics(tmp_path / "metrics.csv") == []
         error = capsys.readouterr().err
         assert "metrics.csv has 1,099,511,627,776 bytes, but at most 40,000,000 are read" in error

@@ -1,4 +1,4 @@
-"""A run appears with its configuration or not at all, and what a killed start left is removed."""
+"""A run appears with its configuration or not at all, and leftovers of killed starts are removed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_what_killed_starts_have_left_is_removed_and_nothing_else(tmp_path):
         return name
 
     leave(f".run.{alive}-11111111", "new")
-    (tmp_path / f".run.{alive}-11111111" / ".lock").touch()  # killed; another process has its number now
+    (tmp_path / f".run.{alive}-11111111" / ".lock").touch()  # killed; another process has its id now
     leave(f".run.{dead}-22222222", "new/checkpoints")  # killed before it had a lock
     kept = {
         leave(f".run.{alive}-33333333", "new"),  # has no lock yet

@@ -1,4 +1,4 @@
-"""A recipe in the folder one is in."""
+"""A recipe in the current folder."""
 
 from __future__ import annotations
 

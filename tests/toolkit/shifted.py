@@ -1,4 +1,4 @@
-"""An encoding of one's own, in a module of one's own, and training that takes a moment."""
+"""A user-defined encoding in its own module, and settings for a very short training."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHORT = {"training.examples": 16, "training.validate_every": 2, "training.valida
 
 
 class Shifted(liere.PositionEncoding):
-    """An encoding of one's own, in a file of one's own."""
+    """A user-defined encoding in its own file."""
 
     name = "shifted"
 

@@ -1,4 +1,4 @@
-"""How calls are shown in reports, and what is said while they work."""
+"""Calls as text in reports, and output while they run."""
 
 from __future__ import annotations
 

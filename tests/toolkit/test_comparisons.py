@@ -1,4 +1,4 @@
-"""Comparisons from Python, with what only Python can give them."""
+"""Comparisons from Python, with classes and data that only Python can pass."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ pytestmark = quiet
 
 
 class MyEncoding(Shifted):
-    """An encoding of one's own, in the file that compares it."""
+    """A user-defined encoding in the file that compares it."""
 
 
 def test_what_the_docs_show(recipe, tmp_path):
-    """The example, as it is written there but for the sizes and the length of training."""
+    """Run the example of the documentation, with smaller sizes and shorter training."""
     run = toolkit.train("tiny.yaml", encoding="liere8", out="runs/a", overrides={"training.seed": 1, **SHORT})
     scores = toolkit.evaluate(run, sizes=[36, 48], examples=20)
     result = toolkit.compare(
@@ -71,7 +71,7 @@ def test_what_the_docs_show(recipe, tmp_path):
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory):
-    """One run of one encoding, given by its class, trained in another process without a word."""
+    """Return a comparison of one encoding class, trained in another process without output."""
     folder = tmp_path_factory.mktemp("result")
     content = yaml.safe_load(CONFIG)
     options = {"seeds": [0], "examples": 8, "overrides": SHORT, "progress": False}

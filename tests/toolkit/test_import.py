@@ -1,4 +1,4 @@
-"""What importing the toolkit costs."""
+"""Importing the toolkit is cheap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data of one's own, given from Python: trained on, tested, compared in processes of their own, and predicted."""
+"""Data passed from Python: training, testing, comparisons in other processes, and predictions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RECIPE = {
 
 
 def corners(count: int, seed: int) -> TensorDataset:
-    """Images with a bright patch in one of three corners, which is the label."""
+    """Return images with a bright patch in one of three corners, which is the label."""
     labels = torch.arange(count) % 3
     images = torch.randint(0, 60, (count, 1, 8, 8), generator=torch.Generator().manual_seed(seed)).byte()
     for image, label in zip(images, labels.tolist(), strict=True):
@@ -41,16 +41,16 @@ def test_two_data_sets_are_compared_in_processes_of_their_own(tmp_path):
         progress=False,
     )
     rows = {row["encoding"]: row for row in result.table(pandas=False)}
-    assert {row["examples"] for row in rows.values()} == {12}  # those of the second
+    assert {row["examples"] for row in rows.values()} == {12}  # those of the second data set
     assert rows["absolute"]["mean"] > 0.9
-    assert rows["none"]["mean"] < 0.7  # to whom all places are alike
+    assert rows["none"]["mean"] < 0.7  # it cannot distinguish positions
     assert {run.config.data.name for run in result.runs} == {"python"}
     assert result.runs[0].config.data.examples == {"train": 48, "test": 12}
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A run on one data set, which is divided."""
+    """Train a run on one data set, which is split automatically."""
     out = tmp_path_factory.mktemp("own") / "run"
     return toolkit.train(RECIPE, encoding="absolute:init_std=1", out=out, data=corners(60, seed=0), progress=False)
 
@@ -58,7 +58,7 @@ def trained(tmp_path_factory):
 def test_one_data_set_is_divided_to_train_and_to_test(trained):
     scores = toolkit.evaluate(trained, progress=False)
     (row,) = scores.table(pandas=False)
-    assert row["examples"] == 6  # a tenth
+    assert row["examples"] == 6  # a tenth of the data
     assert row["accuracy"] > 0.6
     assert trained.facts.classes == ("0", "1", "2")
 
@@ -76,10 +76,10 @@ def test_images_that_belong_to_no_data_set_are_predicted(trained):
 
 def test_a_run_whose_data_were_not_given_here_says_what_to_do(trained, monkeypatch):
     monkeypatch.setattr(torch_datasets, "_GIVEN", {})  # as in another process
-    message = r"given from Python \(TensorDataset: 60 all examples\) and are not here; give them again: data=liere.data"
+    message = r"passed from Python \(TensorDataset: 60 all examples\) and are not available: pass them again with data="
     with pytest.raises(ValueError, match=message):
         toolkit.evaluate(trained.folder, progress=False)
-    assert toolkit.predict(trained.folder, corners(3, seed=5).tensors[0])  # which needs none
+    assert toolkit.predict(trained.folder, corners(3, seed=5).tensors[0])  # predictions need no data set
 
 
 @pytest.mark.usefixtures("no_shape_checks")

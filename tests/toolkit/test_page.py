@@ -1,4 +1,4 @@
-"""The page about the toolkit: what it calls and names is there."""
+"""The page on the toolkit: every name and argument that it mentions exists."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from liere.evaluation.scores import Scores
 from tests.comparison.test_result import result  # noqa: F401  (a fixture)
 from tests.evaluation.test_scores import MORE
 
-PAGE = Path(__file__).parents[2] / "docs" / "toolkit.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "from-python.md"
 
-pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the page is not beside the tests")
+pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the page is not available")
 
 
 def test_calls_have_arguments_that_the_functions_take():
@@ -36,8 +36,8 @@ def test_calls_have_arguments_that_the_functions_take():
 
 
 def columns(title: str) -> list[str]:
-    """Return the names in the first column of a table of the page."""
-    table = PAGE.read_text().split(f"| `{title}")[1].split("\n\n")[0]
+    """Return the names in the first column of the table below a title."""
+    table = PAGE.read_text().split(f"One row of `{title}`")[1].split("\n\n")[1]
     return [name for line in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", line.split("|")[1])]
 
 

@@ -19,14 +19,14 @@ pytestmark = quiet
 def test_the_same_call_resumes_a_run_and_does_not_repeat_it(recipe, tmp_path, capsys):
     run = toolkit.train(recipe, out="run", overrides=SHORT, steps=1)
     assert not run.is_finished
-    assert "stopped as asked; resume with" in capsys.readouterr().out
+    assert "stopped as requested; resume with" in capsys.readouterr().out
     run = toolkit.train(recipe, out="run", overrides=SHORT)
     assert run.is_finished
-    assert "going on after step 1" in capsys.readouterr().err
+    assert "resuming after step 1" in capsys.readouterr().err
     before = run.result_file.stat().st_mtime_ns
     assert toolkit.train(recipe, out="run", overrides=SHORT).result_file.stat().st_mtime_ns == before
     assert toolkit.resume("run").is_finished
-    with pytest.raises(ValueError, match="--out run was made by another recipe: choose another folder"):
+    with pytest.raises(ValueError, match="--out run contains a run of a different recipe: choose another folder"):
         toolkit.train(recipe, out="run", overrides=SHORT | {"training.seed": 7})
     with pytest.raises(ValueError, match="--out run exists: resume it with liere train --resume run"):
         toolkit.train(recipe, out="run", overrides=SHORT, resume=False)
@@ -38,7 +38,7 @@ def test_more_examples_train_a_run_longer(recipe, capsys):
     run = toolkit.train(recipe, out="run", overrides=SHORT | more)
     assert run.result()["examples"] == more["training.examples"]
     assert "run: training longer; the results so far are kept in run/shorter/" in capsys.readouterr().err
-    with pytest.raises(ValueError, match="--out run was made by another recipe"):
+    with pytest.raises(ValueError, match="--out run contains a run of a different recipe"):
         toolkit.train(recipe, out="run", overrides=SHORT)
 
 
@@ -82,9 +82,9 @@ def test_a_class_of_a_function_can_be_trained_and_is_missed_later(recipe, monkey
         ({"encoding": "nowhere:Mine"}, ValueError, "there is no module 'nowhere'"),
         ({"overrides": {"model.dimm": 3}}, ValueError, "unknown field model.dimm: did you mean 'dim'?"),
         ({"overrides": {"model.dim": [1]}}, ValueError, "model.dim must be"),
-        ({"overrides": {"model.dim": object()}}, TypeError, "model.dim must be a value that YAML has, got object"),
+        ({"overrides": {"model.dim": object()}}, TypeError, "model.dim must be a YAML value, got object"),
         ({"recipe": 3}, TypeError, "recipe must be a YAML file or a dict, got int"),
-        ({"recipe": "none.yaml"}, FileNotFoundError, "no configuration at none.yaml"),
+        ({"recipe": "none.yaml"}, FileNotFoundError, "there is no configuration file none.yaml"),
     ],
 )
 def test_errors_are_exceptions_of_one_line(recipe, tmp_path, arguments, error, message):

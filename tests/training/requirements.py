@@ -1,4 +1,4 @@
-"""Skip whoever imports this where the packages for training are missing: `pytest.importorskip(__name__)`."""
+"""Skip test modules that import this if the packages for training are missing: `pytest.importorskip(__name__)`."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tests.training.tiny import STEPS, make_run
 
 
 def make_data(run, *, step: int = 0, rank: int = 0, world: int = 1) -> TrainingData:
-    """Return the data of a run as Lightning would use them after some steps, in one of its processes."""
+    """Return the data module of a run in one of its processes after some steps."""
     classifier = Classifier(build_model(run.config), run.config, run.facts, first_step=step)
     data = TrainingData(run, classifier)
     device = SimpleNamespace(root_device=torch.device("cpu"))
@@ -36,13 +36,13 @@ def run(tmp_path):
 @pytest.mark.parametrize(("step", "steps"), [(0, 4), (3, 1), (4, 4), (8, STEPS - 8)])
 def test_an_epoch_reaches_to_the_next_validation(run, step, steps):
     parts = ids(make_data(run, step=step).train_dataloader())
-    assert [len(part) for part in parts] == [4] * (2 * steps)  # a batch of 8 is accumulated from two
+    assert [len(part) for part in parts] == [4] * (2 * steps)  # a batch of 8 consists of two parts
 
 
 def test_steps_see_the_same_examples_wherever_training_resumes(run):
     whole = ids(make_data(run).train_dataloader())
     assert ids(make_data(run, step=3).train_dataloader()) == whole[6:]
-    assert len({place for part in whole for place in part}) == 32  # none twice within an epoch
+    assert len({place for part in whole for place in part}) == 32  # none is repeated within an epoch
 
 
 def test_processes_share_a_batch(run):
@@ -58,7 +58,7 @@ def test_every_validation_example_is_seen_once(run):
     assert sorted(chain(*parts[0], *parts[1])) == list(range(10))
 
 
-def test_a_validation_set_that_is_too_small_is_told(tmp_path):
+def test_a_validation_set_that_is_too_small_is_reported(tmp_path):
     examples = [(torch.rand(3, 24, 24), place % 2) for place in range(20)]
     data = from_datasets(examples, examples[:4]).as_config()
     run = make_run(tmp_path / "run", data=data, hardware__devices=2, training__accumulate=1)

@@ -21,7 +21,7 @@ CSV = "lightning.pytorch.loggers.CSVLogger"
 
 
 class Recorder(Logger):
-    """Keep everything; it may fail."""
+    """A logger that records everything, and may fail."""
 
     def __init__(self, *, failing: str = "") -> None:
         super().__init__()
@@ -84,25 +84,25 @@ def test_a_run_that_fails_tells_its_logger(tmp_path, monkeypatch):
             {"class_path": "nowhere.Logger"},
             r"logger\.class_path 'nowhere\.Logger' cannot be imported \(No module named",
         ),
-        ({"class_path": "Logger"}, r"logger\.class_path 'Logger' is no logger of Lightning"),
-        ({"class_path": "os.system"}, "is no logger of Lightning: name one like"),
+        ({"class_path": "Logger"}, r"logger\.class_path 'Logger' is not a Lightning logger"),
+        ({"class_path": "os.system"}, "is not a Lightning logger: use for example"),
         ({"class_path": f"{CSV}s"}, "cannot be imported"),
-        ({"class_path": CSV, "init_args": {"project": "x"}}, rf"logger {CSV} cannot be made: .*project"),
-        ({"init_args": {"project": "x"}}, "lack logger.class_path"),
+        ({"class_path": CSV, "init_args": {"project": "x"}}, rf"logger {CSV} cannot be created: .*project"),
+        ({"init_args": {"project": "x"}}, "needs logger.class_path"),
     ],
 )
-def test_what_is_wrong_is_told_before_training(tmp_path, monkeypatch, config, message):
+def test_what_is_wrong_is_reported_before_training(tmp_path, monkeypatch, config, message):
     run = make_run(tmp_path / "run", logger=config)
     with pytest.raises(ValueError, match=message):
         train(run, say=print)
     assert not run.metrics.exists()
 
 
-def test_a_logger_that_cannot_begin_is_told_before_training(tmp_path):
+def test_a_logger_that_cannot_begin_is_reported_before_training(tmp_path):
     run = make_run(tmp_path / "run")
-    with pytest.raises(ValueError, match=r"logger Recorder cannot begin: not logged in \(RuntimeError\)"):
+    with pytest.raises(ValueError, match=r"logger Recorder cannot start: not logged in \(RuntimeError\)"):
         train(run, say=print, logger=Recorder(failing="experiment"))
-    with pytest.raises(ValueError, match="logger must be a logger of Lightning, got 'wandb'"):
+    with pytest.raises(ValueError, match="logger must be a Lightning logger, got 'wandb'"):
         train(run, say=print, logger="wandb")
     assert not run.metrics.exists()
 

@@ -11,7 +11,7 @@ MOMENTUM, RATE, DECAY = 0.95, 0.03, 0.2
 
 
 def slow_orthogonalize(matrix: torch.Tensor) -> torch.Tensor:
-    """Apply the quintic to the singular values, in fp64."""
+    """Return the matrix with the quintic applied to its singular values, in fp64."""
     a, b, c = COEFFICIENTS
     u, s, vh = torch.linalg.svd(matrix.double(), full_matrices=False)
     s = s / max(float(s.norm()), 1e-7)
@@ -21,7 +21,7 @@ def slow_orthogonalize(matrix: torch.Tensor) -> torch.Tensor:
 
 
 def slow_matrix(start: torch.Tensor, gradients: list[torch.Tensor], blocks: int) -> torch.Tensor:
-    """Return a matrix after some steps of Muon, in fp64, block by block."""
+    """Return a matrix after some steps of Muon, computed block by block in fp64."""
     weight, momentum = start.double(), torch.zeros_like(start).double()
     for gradient in gradients:
         momentum = MOMENTUM * momentum + (1 - MOMENTUM) * gradient
@@ -139,7 +139,7 @@ class TestSteps:
         assert torch.equal(closed.bias, plain.bias)
 
     def test_hooks_run_once_per_step(self):
-        torch.optim.AdamW([torch.nn.Parameter(torch.ones(1))])  # which makes torch hook the class
+        torch.optim.AdamW([torch.nn.Parameter(torch.ones(1))])  # constructing it makes torch hook the class
         weight, calls = torch.nn.Parameter(torch.ones(2, 2)), []
         optimizer = Muon([{"params": [weight], "matrix_blocks": 1}])
         optimizer.register_step_post_hook(lambda *_: calls.append(1))
@@ -154,8 +154,8 @@ class TestSteps:
             weight.grad = torch.ones(2, 2)
         before = first.weight.detach().clone(), second.weight.detach().clone()
         optimizer.step()
-        assert (first.weight - before[0]).norm() <= RATE * 1.3  # of rank one: one direction is moved
-        torch.testing.assert_close(second.weight.detach(), before[1] * (1 - 0.5 * 0.01) - 0.5)  # a first step of Adam
+        assert (first.weight - before[0]).norm() <= RATE * 1.3  # rank one: only one direction moves
+        torch.testing.assert_close(second.weight.detach(), before[1] * (1 - 0.5 * 0.01) - 0.5)  # Adam's first step
 
     @pytest.mark.parametrize("blocks", [-1, 1.5, "3"])
     def test_wrong_numbers_of_blocks_are_refused(self, blocks):

@@ -1,4 +1,4 @@
-"""Training with positions that change: what is drawn when, and that resuming draws the same."""
+"""Training with random positions: when they are drawn, and that a resumed run draws the same."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.training.tiny import CONFIG, STEPS, differences, make_run, quiet, res
 
 pytestmark = quiet
 AMOUNTS = {"position_shift": 1.75, "position_stretch": 1.2, "position_zoom": 1.3, "position_noise": 0.3}
-PARTS = 2  # of each step, as `CONFIG` has it
+PARTS = 2  # per step, as in `CONFIG`
 
 
 def make_placed_run(folder: Path, **fields: Any) -> Run:
@@ -33,7 +33,7 @@ def make_placed_run(folder: Path, **fields: Any) -> Run:
 
 
 def remember_draws(patch: pytest.MonkeyPatch) -> list[Tensor]:
-    """Return where the positions of every forward pass of training will be."""
+    """Return a list that receives the positions of every forward pass in training."""
     found: list[Tensor] = []
     augment = vit.augment_positions
 
@@ -52,7 +52,7 @@ def drawn(monkeypatch):
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
-    """A finished run, and what it drew."""
+    """A finished run, and the positions it drew."""
     run = make_placed_run(tmp_path_factory.mktemp("runs") / "uninterrupted")
     with pytest.MonkeyPatch.context() as patch:
         found = remember_draws(patch)
@@ -120,7 +120,7 @@ class TestResumed:
         assert load_checkpoint(run.checkpoints / "last.ckpt").step == 6
         resume(run)
         expected, draws = uninterrupted
-        again = draws[:13] + draws[12:]  # the first part of step 7 twice
+        again = draws[:13] + draws[12:]  # the first part of step 7 is repeated
         assert all(torch.equal(*pair) for pair in zip(drawn, again, strict=True))
         assert differences(expected, run) == []
 
@@ -147,7 +147,7 @@ def test_an_encoding_without_coordinates_is_refused_in_a_line_before_there_is_a_
     assert not (tmp_path / "run").exists()
 
 
-# Started again for each process, as Lightning does with the script that began the first one.
+# Lightning starts this script again for each process.
 SCRIPT = """
 import json, os, sys
 from liere import vit

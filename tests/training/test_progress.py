@@ -15,7 +15,7 @@ pytestmark = quiet
 
 
 def lines_of(run, monkeypatch, seconds: float, split: str) -> list[str]:
-    """Train with data of which one split takes its time, and return what is said."""
+    """Train with one slow split, and return the progress lines."""
     load = SpatialReasoning.load
 
     def slow_load(self, indices, bits=None):
@@ -29,7 +29,7 @@ def lines_of(run, monkeypatch, seconds: float, split: str) -> list[str]:
     return [line for line in lines if "examples" in line]
 
 
-def test_waiting_for_data_is_told_where_it_is_long(tmp_path, monkeypatch):
+def test_waiting_for_data_is_reported_if_it_is_long(tmp_path, monkeypatch):
     last = lines_of(make_run(tmp_path / "run"), monkeypatch, 0.3, "train")[-1]
     (share,) = re.findall(r"(\d+) % of the time waiting for data \(hardware.workers\)", last)
     assert 40 < int(share) <= 100

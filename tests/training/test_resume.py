@@ -46,7 +46,7 @@ def run(tmp_path):
 
 
 def fail_at(monkeypatch, method: str, call: int) -> None:
-    """Let a method of the classifier fail at this call, as a program that is killed does."""
+    """Make a method of the classifier fail at this call, like a killed program."""
     original, calls = getattr(Classifier, method), []
 
     def failing(self, *arguments):
@@ -68,7 +68,7 @@ class TestStoppedAndResumed:
         result = resume(run, say=lines.append)
         assert result["seconds"] > checkpoint.seconds > 0
         assert differences(uninterrupted, run) == []
-        assert lines == [f"run: going on after step {steps} of {STEPS}"]
+        assert lines == [f"run: resuming after step {steps} of {STEPS}"]
 
     def test_a_run_that_was_stopped_again_and_again_ends_the_same(self, uninterrupted, run):
         for stops in range(1, 5):  # after steps 2, 4, 6 and 8, with and without a validation
@@ -93,9 +93,9 @@ class TestCrashed:
         ("method", "call", "saved"),
         [
             ("training_step", 14, 6),  # in the second part of step 7
-            ("training_step", 6, None),  # in step 3, after a line of the log that is dropped
-            ("validation_step", 2, 3),  # in the first validation, after a line of the same step
-            ("validation_step", 8, 8),  # in the one at the end; each has three batches
+            ("training_step", 6, None),  # in step 3, after a log entry that is dropped
+            ("validation_step", 2, 3),  # in the first validation, after a log entry of the same step
+            ("validation_step", 8, 8),  # in the last validation; each has three batches
         ],
     )
     def test_a_run_that_crashed_goes_on_from_its_checkpoint(self, uninterrupted, run, monkeypatch, method, call, saved):
@@ -105,7 +105,7 @@ class TestCrashed:
                 train(run, say=print)
         lines: list[str] = []
         resume(run, say=lines.append)
-        assert lines == ([] if saved is None else [f"run: going on after step {saved} of {STEPS}"])
+        assert lines == ([] if saved is None else [f"run: resuming after step {saved} of {STEPS}"])
         assert differences(uninterrupted, run) == []
 
     @pytest.mark.parametrize("is_in_place", [True, False])
@@ -115,7 +115,7 @@ class TestCrashed:
         run = open_run(shutil.copytree(uninterrupted.folder, tmp_path / "copy"))
         run.result_file.unlink()
         run.final_weights.unlink()
-        if not is_in_place:  # killed while the last checkpoint was put in its place
+        if not is_in_place:  # killed while the last checkpoint was renamed
             (run.checkpoints / "last.ckpt").rename(run.checkpoints / "new-last.ckpt")
         monkeypatch.setattr(Classifier, "training_step", lambda *_: pytest.fail("trained"))
         resume(run)
@@ -130,7 +130,7 @@ class TestCrashed:
             torch.save(content, path)
         lines: list[str] = []
         resume(run, say=lines.append)
-        assert lines == [f"run: going on after step 5 of {STEPS}"]
+        assert lines == [f"run: resuming after step 5 of {STEPS}"]
         assert differences(uninterrupted, run) == []
 
     def test_a_damaged_checkpoint_is_named_and_the_one_before_it_is_used(self, uninterrupted, run):
@@ -140,7 +140,7 @@ class TestCrashed:
         lines: list[str] = []
         resume(run, say=lines.append)
         assert lines[0].startswith(f"warning: {last} is truncated or not a checkpoint")
-        assert lines[1:] == [f"run: going on after step 6 of {STEPS}"]
+        assert lines[1:] == [f"run: resuming after step 6 of {STEPS}"]
         assert differences(uninterrupted, run) == []
 
     def test_a_run_without_a_whole_checkpoint_begins_again(self, uninterrupted, run):
@@ -151,7 +151,7 @@ class TestCrashed:
         lines: list[str] = []
         resume(run, say=lines.append)
         assert [line.split(":")[0] for line in lines] == ["warning", "warning", "run"]
-        assert lines[2] == "run: no whole checkpoint is left, starting from the beginning"
+        assert lines[2] == "run: no valid checkpoint is left, starting from the beginning"
         assert differences(uninterrupted, run) == []
 
     def test_a_line_of_the_log_that_was_cut_off_is_written_again(self, uninterrupted, run, monkeypatch):
@@ -186,7 +186,7 @@ class TestCrashed:
         (run.checkpoints / "last.ckpt").mkdir()
         lines: list[str] = []
         resume(run, say=lines.append)
-        assert lines[1] == f"run: going on after step 6 of {STEPS}"
+        assert lines[1] == f"run: resuming after step 6 of {STEPS}"
         assert differences(uninterrupted, run) == []
         assert (run.checkpoints / "refused-last.ckpt").is_dir()
 
@@ -196,7 +196,7 @@ class TestCrashed:
         resume(run)
         assert differences(uninterrupted, run) == []
 
-    def test_a_full_disk_is_told_once_when_tensorboard_finds_it(self, run, monkeypatch, capfd):
+    def test_a_full_disk_is_reported_once_when_tensorboard_finds_it(self, run, monkeypatch, capfd):
         events, opened = "tensorboard.compat.tensorflow_stub.io.gfile.LocalFileSystem._write", []
 
         def full(*arguments):
@@ -217,7 +217,7 @@ class TestSignals:
 
         def training_step(self, *arguments):
             calls.append(None)
-            if len(calls) == 8 + part:  # of step 5
+            if len(calls) == 8 + part:  # in step 5
                 os.kill(os.getpid(), signal.SIGTERM)
             return original(self, *arguments)
 
@@ -248,7 +248,7 @@ class TestSignals:
             with pytest.raises(StoppedError, match=f"by {signal.Signals(number).name}"):
                 train(run, say=print)
         saved = [path.name for path in run.checkpoints.iterdir()]
-        assert saved == (["last.ckpt"] if place is Progress else [])  # after the first step, which had begun
+        assert saved == (["last.ckpt"] if place is Progress else [])  # after the first step, which had already started
         resume(run)
         assert differences(uninterrupted, run) == []
 
@@ -258,11 +258,11 @@ class TestSignals:
 
         def reduce(found, reduce_op):
             asked.append((found.tolist(), reduce_op))
-            return torch.maximum(found, torch.tensor([1, signal.SIGTERM]))  # of another process
+            return torch.maximum(found, torch.tensor([1, signal.SIGTERM]))  # from another process
 
         strategy = SimpleNamespace(root_device="cpu", reduce=reduce)
         trainer = SimpleNamespace(world_size=2, global_step=5, strategy=strategy)
-        assert saver._reason(trainer) is None  # where no line of the log is due
+        assert saver._reason(trainer) is None  # when no log entry is due
         trainer.global_step = 4
         assert saver._reason(trainer) == "by SIGTERM"
         assert saver.request.signal == signal.SIGTERM
@@ -311,7 +311,7 @@ class TestSignals:
     def test_reasons_to_stop(self):
         assert StopRequest().reason(10**9) is None
         assert StopRequest(further_steps=3).reason(2) is None
-        assert StopRequest(further_steps=3).reason(3) == "as asked"
+        assert StopRequest(further_steps=3).reason(3) == "as requested"
         assert StopRequest(signal=signal.SIGINT).reason(0) == "by SIGINT"
         parent, alive = multiprocessing.Pipe(duplex=False)
         assert StopRequest(parent=parent).reason(0) is None
@@ -340,12 +340,12 @@ class TestEnds:
         with run.lock(), pytest.raises(ValueError, match=r"is in use by another process: wait for it"):
             resume(run)
         assert list(run.checkpoints.iterdir()) == []
-        stop_after(run, 1)  # the lock is gone with the first
+        stop_after(run, 1)  # the lock was released with the first
 
     def test_training_stops_early_once_it_is_good_enough(self, tmp_path, monkeypatch):
         run = make_run(tmp_path / "early", training__stop_at_accuracy=0.01)
         result = train(run, say=print)
-        assert result["step"] == 4  # the first validation
+        assert result["step"] == 4  # at the first validation
         assert result["examples"] == 32
         assert run.final_weights.read_bytes() == run.best_weights.read_bytes()
         weights = run.final_weights.read_bytes()
@@ -407,7 +407,7 @@ class TestTraining:
         generators = after["encoding.generators"] - before["encoding.generators"]
         assert len(generators) == 2
         assert bool((generators.flatten(1).abs().amax(1) > 0).all())
-        # Adam's steps are at most about as large as the learning rate, which is 1e-3 at most for these.
+        # Adam's steps are at most about the learning rate, which is at most 1e-3 here.
         assert generators.abs().max() < STEPS * 1.1e-3
 
     def test_training_is_what_a_plain_loop_does(self, tmp_path):
@@ -415,7 +415,7 @@ class TestTraining:
         run = make_run(
             tmp_path / "run",
             **{f"model__{name}": value for name, value in fields.items()},
-            optimizer__eps=1e-3,  # steps follow gradients, not their rounding
+            optimizer__eps=1e-3,  # so that steps follow gradients, not their rounding errors
             training__examples=40,
         )
         train(run, say=print)

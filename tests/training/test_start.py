@@ -27,19 +27,19 @@ def lines():
 
 
 class TestChecks:
-    def test_what_a_run_will_cost_is_told_in_two_lines(self, tmp_path, lines):
+    def test_what_a_run_will_cost_is_reported_in_two_lines(self, tmp_path, lines):
         check_run(config(), tmp_path / "mine", lines.append)
         assert lines[0] == "mine: liere8, 72 examples in 9 steps"
         assert "parameters" in lines[1]
-        assert lines[1].endswith("for this arithmetic; start-up, data loading and checkpoints come on top")
+        assert lines[1].endswith("for the computation alone; startup, data loading and checkpoints take extra time")
         assert not (tmp_path / "mine").exists()
 
-    def test_a_full_disk_is_told(self, tmp_path, lines, monkeypatch):
+    def test_a_full_disk_is_reported(self, tmp_path, lines, monkeypatch):
         monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=1_000))
         with pytest.raises(OSError, match=r"has 0 MB free, but checkpoints need .* choose another folder with --out"):
             check_run(config(), tmp_path / "a" / "b", lines.append)
 
-    def test_data_that_are_missing_are_told_before_there_is_a_folder(self, tmp_path, lines):
+    def test_data_that_are_missing_are_reported_before_there_is_a_folder(self, tmp_path, lines):
         missing = parse_config({"data": {"name": "npz", "root": str(tmp_path / "none.npz")}})
         with pytest.raises(FileNotFoundError, match=r"no data at --data\.root"):
             begin_run(missing, tmp_path / "run", lines.append)
@@ -56,7 +56,7 @@ class TestBeginning:
         run = begin_run(config(), tmp_path / "run", lines.append)
         assert run.config == config() == open_run(tmp_path / "run").config
 
-    def test_something_in_the_way_is_told_before_anything_is_computed(self, tmp_path, lines):
+    def test_something_in_the_way_is_reported_before_anything_is_computed(self, tmp_path, lines):
         (tmp_path / "run").mkdir()
         (tmp_path / "run" / "file").touch()
         with pytest.raises(ValueError, match="exists: choose another folder"):
@@ -69,13 +69,13 @@ class TestBeginning:
         assert begin_run(config(), tmp_path / "run", lines.append).folder == tmp_path / "run"
         assert begin_run(config(), tmp_path / "run", lines.append, dry=True) is None
         monkeypatch.setattr(start, "PATIENCE", 0.0)
-        with pytest.raises(FileNotFoundError, match=r"the first process has not made .*: is the folder shared\?"):
+        with pytest.raises(FileNotFoundError, match=r"the first process did not create .*: use a shared folder"):
             begin_run(config(), tmp_path / "other", lines.append)
         assert lines == []
 
 
 class TestTraining:
-    def test_how_it_ended_is_told(self, tmp_path, lines):
+    def test_how_it_ended_is_reported(self, tmp_path, lines):
         run = make_run(tmp_path / "run")
         train_run(run, tell=lines.append, warn=print, steps=1, progress=False)
         assert lines[-1].startswith("run: stopped ")

@@ -1,4 +1,4 @@
-"""How training ends that a signal stopped: in the first process, and in the others."""
+"""How training ends after a signal, in the first process and in the others."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_signal_is_an_interruption_that_says_how_to_resume(tmp_path, monkeypat
     assert stop.value.signal == signal.SIGTERM
     assert lines == [f"run: stopped by SIGTERM; resume with: liere train --resume {run.folder}"]
     assert str(stop.value) == lines[0]
-    monkeypatch.setenv("LOCAL_RANK", "1")  # another process ends without a word, as if all were well
+    monkeypatch.setenv("LOCAL_RANK", "1")  # other processes exit silently with code 0
     with pytest.raises(SystemExit) as stop:
         train_run(run, tell=lines.append, warn=ignore)
     assert stop.value.code == 0

@@ -1,4 +1,4 @@
-"""Runs so small that they train in a moment, with everything on that could make resuming go wrong."""
+"""Tiny runs that train in a moment, with everything enabled that could break resuming."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from liere.training.stop_requests import StoppedError, StopRequest
 
 __all__ = ["CONFIG", "STEPS", "differences", "make_run", "quiet", "resume", "stop_after", "write_config"]
 
-# What Lightning says of choices that are made on purpose: `liere.optional.lightning_import` hides it from users, but
-# pytest makes its filters anew for each test.
+# Lightning's warnings about deliberate choices: `liere.optional.lightning_import` hides them from users, but pytest
+# resets its filters for each test.
 quiet = pytest.mark.filterwarnings(
     "ignore:.*does not have many workers",
     "ignore:.*treespec, LeafSpec",
@@ -37,7 +37,7 @@ training:
 hardware: {accelerator: cpu, threads: 1}
 """
 STEPS = 9
-"""Steps of the whole run. Validations are after 4, 8 and 9, checkpoints after 3 and 6 too, lines after even ones."""
+"""Steps of the whole run: validations after 4, 8 and 9, checkpoints also after 3 and 6, log entries after even ones."""
 
 
 def write_config(folder: Path, text: str = CONFIG) -> Path:
@@ -48,25 +48,25 @@ def write_config(folder: Path, text: str = CONFIG) -> Path:
 
 
 def make_run(folder: Path, **fields: Any) -> Run:
-    """Begin a run; fields like `training__seed=3` are other than in `CONFIG`."""
+    """Create a run; arguments such as `training__seed=3` override `CONFIG`."""
     overrides = {name.replace("__", "."): yaml.safe_dump(value) for name, value in fields.items()}
     return create_run(folder, parse_config(yaml.safe_load(CONFIG), overrides))
 
 
 def stop_after(run: Run, steps: int) -> None:
-    """Train so many steps, which must not be all."""
-    with pytest.raises(StoppedError, match="as asked"):
+    """Train this many steps, which must be fewer than all."""
+    with pytest.raises(StoppedError, match="as requested"):
         train(run, say=print, request=StopRequest(further_steps=steps))
     assert not run.is_finished
 
 
 def resume(run: Run, **options: Any) -> dict[str, Any]:
-    """Go on, as another process would: with nothing but the folder."""
+    """Resume from the folder alone, as another process would."""
     return train(open_run(run.folder), say=options.pop("say", print), **options)
 
 
 def differences(one: Run, other: Run) -> list[str]:
-    """Return what differs between two finished runs, times aside."""
+    """Return the differences between two finished runs, apart from times."""
     files = ("final.safetensors", "best.safetensors")
     found = [name for name in files if (one.folder / name).read_bytes() != (other.folder / name).read_bytes()]
     logs = [

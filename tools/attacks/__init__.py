@@ -1,1 +1,1 @@
-"""Attacks on training runs and on every file that the library reads, one per file; `tools/campaign.py` runs them."""
+"""Attacks on training runs and on every file that the library reads, one attack per module; see `tools/campaign.py`."""

@@ -1,4 +1,4 @@
-"""Where attacks take place: commands of `liere` as processes that are watched, and what they leave behind."""
+"""Run `liere` commands as monitored processes, and check what they leave behind."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from typing import Any
 __all__ = ["LIMIT_MB", "PATIENCE", "Arena", "Command", "Outcome", "descendants", "is_over", "kill", "run_here"]
 
 TOKEN = "LIERE_CAMPAIGN"  # environment variable: marks the processes of a campaign
-LIMIT_MB = 2_000  # of memory for a process
-PATIENCE = 600.0  # seconds until a command hangs: it takes a few, but on a machine that is busy with other work minutes
-GRACE = 30.0  # seconds for processes of a command to end after it; loader workers look for their parent every 5
+LIMIT_MB = 2_000  # memory limit per process
+PATIENCE = 600.0  # seconds until a command counts as hanging; it takes a few, but minutes on a busy machine
+GRACE = 30.0  # seconds for child processes to end after a command; loader workers check for their parent every 5
 POLL = 0.05
 TROUBLE = re.compile(r"Traceback \(most recent call last\)|Exception ignored|Segmentation fault|core dumped")
 PRELOADED = ("liere.cli", "liere.evaluation.evaluate", "liere.training.fit", "torch.utils.tensorboard")
@@ -28,11 +28,11 @@ PRELOADED = ("liere.cli", "liere.evaluation.evaluate", "liere.training.fit", "to
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended.
+    """The outcome of a command.
 
     Attributes:
-        code: Its exit code; negative for the signal that killed it; None if it took too long and was killed.
-        output: All that it printed.
+        code: Exit code; negative for the signal that killed it; None if it timed out and was killed.
+        output: Everything it printed.
         memory_mb: Peak memory of its largest process.
     """
 
@@ -41,24 +41,24 @@ class Outcome:
     memory_mb: int
 
     def losses(self, *codes: int) -> list[str]:
-        """Return what is wrong with it, if it had to end with one of these exit codes."""
+        """Return what is wrong with the outcome, given the allowed exit codes."""
         last = self.output.strip().splitlines()[-1][:300] if self.output.strip() else "nothing"
         found = []
         if self.code is None:
-            found.append(f"took too long; said {last!r}")
+            found.append(f"took too long; last output {last!r}")
         elif self.code not in codes:
-            found.append(f"exit code {self.code}; said {last!r}")
+            found.append(f"exit code {self.code}; last output {last!r}")
         if TROUBLE.search(self.output):
-            found.append(f"a traceback that ends with {last!r}")
+            found.append(f"traceback that ends with {last!r}")
         if self.code == 2 and self.output.count("liere: error:") != 1:
-            found.append(f"no error in one line: {last!r}")
+            found.append(f"no one-line error: {last!r}")
         if self.memory_mb > LIMIT_MB:
-            found.append(f"took {self.memory_mb:,} MB")
+            found.append(f"used {self.memory_mb:,} MB")
         return found
 
 
 class Command:
-    """A command that runs: a new program, or a copy of a process that has everything imported."""
+    """A running command: a new program, or a fork of a process that has already imported everything."""
 
     def __init__(self, arena: Arena, process: Any, log: Path) -> None:
         self.arena, self.process, self.log = arena, process, log
@@ -66,7 +66,7 @@ class Command:
         self.pid: int = process.pid
 
     def poll(self) -> int | None:
-        """Return the exit code of the command, or None while it runs; note how much memory it has."""
+        """Return the exit code of the command, or None while it runs; also update its peak memory."""
         processes = [self.pid, *descendants(self.pid)]
         self.memory_mb = max(self.memory_mb, *map(peak_memory_mb, processes))
         self.arena.peak_memory_mb = max(self.arena.peak_memory_mb, self.memory_mb)
@@ -76,11 +76,11 @@ class Command:
         return self.process.exitcode
 
     def is_running(self) -> bool:
-        """Return whether it has not ended yet."""
+        """Return whether it is still running."""
         return self.poll() is None
 
     def wait(self, seconds: float = PATIENCE) -> Outcome:
-        """Wait for its end; after so many seconds it is killed."""
+        """Wait for the command to end, kill it after `seconds`, and return the outcome."""
         deadline = time.monotonic() + seconds
         while (code := self.poll()) is None and time.monotonic() < deadline:
             time.sleep(POLL)
@@ -91,7 +91,7 @@ class Command:
         return Outcome(code, self.output(), self.memory_mb)
 
     def wait_until(self, condition: Callable[[], bool], seconds: float = PATIENCE) -> bool:
-        """Wait until something is so, the command has ended or the time is over; return whether it is so."""
+        """Wait until a condition holds, the command ends or time runs out; return whether the condition holds."""
         deadline = time.monotonic() + seconds
         while not condition():
             if not self.is_running() or time.monotonic() > deadline:
@@ -100,12 +100,12 @@ class Command:
         return True
 
     def output(self) -> str:
-        """Return what it printed so far."""
+        """Return everything printed so far."""
         return self.log.read_text(errors="replace")
 
 
 class Arena:
-    """A folder for a campaign, its processes, and a file that must never appear."""
+    """The folder and the processes of a campaign, with a canary file that must never appear."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -122,7 +122,7 @@ class Arena:
         self._helpers = set(self._marked())
 
     def make_folder(self, name: str) -> Path:
-        """Return a new folder."""
+        """Create and return a new folder."""
         folder = self.folder / name
         folder.mkdir()
         return folder
@@ -130,7 +130,7 @@ class Arena:
     def start(
         self, *arguments: str | Path, before: Callable[[], None] | None = None, cwd: Path | None = None
     ) -> Command:
-        """Start a command as a copy of a process that has imported everything; `before` is called in it first."""
+        """Start a command as a fork of a process that has imported everything; it first calls `before`."""
         log = self._new_log()
         words = [str(argument) for argument in arguments]
         process = self._context.Process(target=run_here, args=(words, log, before, cwd))
@@ -138,11 +138,11 @@ class Arena:
         return Command(self, process, log)
 
     def run(self, *arguments: str | Path, seconds: float = PATIENCE, **options: Any) -> Outcome:
-        """Do the same and wait for its end."""
+        """Start a command, wait for it to end, and return the outcome."""
         return self.start(*arguments, **options).wait(seconds)
 
     def launch(self, *arguments: str | Path, terminal: int | None = None) -> Command:
-        """Start a command as users do: a new program, with its own process group, on a terminal if there is one."""
+        """Start a command as users do: a new program with its own process group, optionally on a terminal."""
         log = self._new_log()
         command = [sys.executable, "-m", "liere_command", *map(str, arguments)]
         if terminal is not None:
@@ -160,13 +160,13 @@ class Arena:
         return Command(self, process, log)
 
     def find_harm(self) -> list[str]:
-        """Return what the last case has left behind: processes, which are killed, and traces of code that ran."""
+        """Return what the last case left behind: processes, which are killed, and traces of executed code."""
         deadline = time.monotonic() + GRACE
         while (left := self._marked() - self._helpers) and time.monotonic() < deadline:
             time.sleep(POLL)
         for pid in left:
             kill(pid)
-        found = [f"{len(left)} processes were left"] if left else []
+        found = [f"processes left running: {len(left)}"] if left else []
         if self.canary.exists():
             self.canary.unlink()
             found.append("code from a file was executed")
@@ -194,13 +194,13 @@ class Arena:
 
 
 def run_here(words: list[str], log: Path, before: Callable[[], None] | None = None, cwd: Path | None = None) -> None:
-    """Run a command in this process, which ends with it."""
+    """Run a command in this process, which exits with it."""
     os.setsid()
     descriptor = os.open(log, os.O_WRONLY | os.O_APPEND)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
     sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
-    multiprocessing.set_start_method(None, force=True)  # loaders start workers as they always do
+    multiprocessing.set_start_method(None, force=True)  # data loaders should start workers with the default method
     if cwd is not None:
         os.chdir(cwd)
     if before is not None:
@@ -211,25 +211,25 @@ def run_here(words: list[str], log: Path, before: Callable[[], None] | None = No
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the children of a process, theirs, and so on."""
+    """Return all descendants of a process."""
     children = [int(child) for child in _read(Path(f"/proc/{pid}/task/{pid}/children")).split()]
     return [*children, *(one for child in children for one in descendants(child))]
 
 
 def peak_memory_mb(pid: int) -> int:
-    """Return the most memory that a process has had; 0 if it is gone."""
+    """Return the peak memory of a process; 0 if it is gone."""
     found = re.search(rb"VmHWM:\s*(\d+) kB", _read(Path(f"/proc/{pid}/status")))
     return int(found[1]) // 1024 if found else 0
 
 
 def kill(pid: int) -> None:
-    """Kill a process that may be gone."""
+    """Kill a process, which may already be gone."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
 
 
 def is_over(pid: int) -> bool:
-    """Return whether a process has ended, and only waits for its parent to notice."""
+    """Return whether a process has ended, including zombies."""
     return _read(Path(f"/proc/{pid}/stat")).rpartition(b")")[2].split()[:1] in ([], [b"Z"])
 
 
@@ -241,7 +241,7 @@ def _read(path: Path) -> bytes:
 
 
 def _own_terminal() -> None:
-    """Make standard input, a terminal, the one that controls this process and its group."""
+    """Make standard input the controlling terminal of this process and its group."""
     import fcntl
     import termios
 

@@ -1,4 +1,4 @@
-"""The same run started several times at once, and several evaluations of one run."""
+"""Attack: start the same run, or several evaluations of one run, at the same time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZES = ("36", "48", "60")
 
 
 def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdict]:
-    """Train a run alone."""
+    """Train an undisturbed reference run, and return the function that tries a case."""
     reference = finished_run(arena, folder)
 
     def start_together(chance: random.Random, number: int) -> Verdict:
@@ -30,15 +30,17 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
             commands.append(arena.start("train", "--config", folder / "config.yaml", "--out", run))
         outcomes = [command.wait() for command in commands]
         losses = [loss for outcome in outcomes for loss in outcome.losses(0, 2)]
-        losses += compare(reference, run) if any(outcome.code == 0 for outcome in outcomes) else ["none has trained it"]
-        losses += [f"{path.name} is left" for path in folder.glob(".run-*")]
+        losses += (
+            compare(reference, run) if any(outcome.code == 0 for outcome in outcomes) else ["no process trained it"]
+        )
+        losses += [f"{path.name} was left behind" for path in folder.glob(".run-*")]
         shutil.rmtree(run, ignore_errors=True)
         return Verdict(f"{len(commands)} starts of a run, exit codes {[one.code for one in outcomes]}", losses)
 
     def evaluate_together(chance: random.Random, number: int) -> Verdict:
         run = folder / f"run-{number}"
         shutil.copytree(reference, run)
-        # Different sizes, or the same with different examples, of which one comes last.
+        # Different sizes, or one size with different numbers of examples, where the last evaluation wins.
         sizes, examples = (SIZES, ["40"] * 3) if number % 4 == 1 else (SIZES[:1] * 3, ["20", "30", "40"])
         commands = [
             arena.start("eval", run, "--sizes", size, "--examples", count)
@@ -50,7 +52,7 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
         losses += [] if losses or found == sorted(set(sizes)) else [f"evaluation.json has the sizes {found}"]
         for record in records:
             rows = (run / record["predictions"]).read_text().count("\n") - 1
-            losses += [] if rows == record["examples"] else [f"{rows} predictions, but {record['examples']} told"]
+            losses += [] if rows == record["examples"] else [f"{rows} predictions, but {record['examples']} recorded"]
         losses += left_losses(run)
         shutil.rmtree(run)
         return Verdict(f"{len(commands)} evaluations of a run at {len(set(sizes))} sizes", losses)
@@ -60,7 +62,7 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
 
 ATTACK = Attack(
     "concurrency",
-    "a run is started or evaluated several times at once: one trains it, and no evaluation is lost",
+    "start or evaluate a run several times at once: one process trains it, and no evaluation is lost",
     1.0,
     prepare,
 )

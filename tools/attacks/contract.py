@@ -1,4 +1,4 @@
-"""What an attack is, and what comes of it."""
+"""Attacks, their cases and their counts."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["Attack", "Tally", "Verdict", "carry_out"]
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What came of a case.
+    """The result of a case.
 
     Attributes:
         case: What was done, in a few words.
-        losses: What was lost or wrong, a line each; none if all is well.
-        count: How many cases this stands for.
+        losses: One line for each thing that was lost or wrong; empty if none.
+        count: Number of cases this stands for.
     """
 
     case: str
@@ -30,13 +30,13 @@ class Verdict:
 
 @dataclasses.dataclass(frozen=True)
 class Attack:
-    """A kind of harm.
+    """A kind of attack.
 
     Attributes:
-        name: What to call it.
-        about: What it does and what has to come of it, in a sentence.
-        share: Its part of the time, relative to the others.
-        prepare: Called once, with a folder of its own; returns what does case `number`.
+        name: Its name on the command line.
+        about: What it does and the expected outcome, in one sentence.
+        share: Its share of the time, relative to the others.
+        prepare: Called once with the arena and a folder; returns a function that tries case `number`.
     """
 
     name: str
@@ -50,11 +50,11 @@ class Tally:
     """Counts of an attack.
 
     Attributes:
-        cases: How many were tried.
-        lost: How many of them went wrong.
-        failures: What went wrong in which case.
-        seconds: Time they took.
-        peak_memory_mb: Of the largest process that they started.
+        cases: Number of cases tried.
+        lost: Number of cases that failed.
+        failures: What went wrong, by case.
+        seconds: Duration.
+        peak_memory_mb: Peak memory of the largest process.
     """
 
     about: str
@@ -74,7 +74,7 @@ def carry_out(
     count: int | None,
     say: Callable[[str], None],
 ) -> Tally:
-    """Try cases of an attack, one at least, until the time is over; which ones is decided by the seed alone."""
+    """Try cases of an attack, at least one, until time runs out; return the counts. The seed determines the cases."""
     tally, start = Tally(attack.about), time.monotonic()
     arena.peak_memory_mb = 0
     try_case = attack.prepare(arena, arena.make_folder(attack.name))
@@ -86,7 +86,7 @@ def carry_out(
         tally.cases += verdict.count
         tally.lost += min(len(losses), verdict.count)
         tally.failures += [f"{verdict.case}: {loss}" for loss in losses]
-        say(f"{attack.name} {number}: {verdict.case}: {'; '.join(losses) or 'well'}")
+        say(f"{attack.name} {number}: {verdict.case}: {'; '.join(losses) or 'ok'}")
     tally.seconds = round(time.monotonic() - start, 1)
     tally.peak_memory_mb = arena.peak_memory_mb
     return tally

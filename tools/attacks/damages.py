@@ -1,4 +1,4 @@
-"""Damaged checkpoints: the newest whole one is used, whatever is wrong with the others."""
+"""Attack: damage checkpoints; the newest intact one must be used."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tools.attacks.runs import compare, finished_run
 
 __all__ = ["ATTACK", "damage_checkpoint", "same_content"]
 
-BATCH = 50  # damages that are read one after the other; one of them is resumed from, to the end
-CRUDE = ("truncated", "cut from the front", "empty", "noise")  # finer ones could be what somebody has trained
+BATCH = 50  # damaged files per case; the last one is also resumed to the end
+CRUDE = ("truncated", "cut from the front", "empty", "noise")  # subtler changes could be valid trained weights
 WRONG: dict[str, list[Any]] = {
     "step": [-1, 0, 3, 10**9, 2.5, "3", None, True],
     "seconds": [-1.0, math.nan, math.inf, 10**400, "1", None],
@@ -42,7 +42,7 @@ WRONG: dict[str, list[Any]] = {
 
 
 def replace_checkpoint(path: Path, chance: random.Random) -> str:
-    """Put something there that is no file, and return what."""
+    """Replace a checkpoint with something that is not a file, and return a description."""
     path.unlink()
     what = chance.choice(("a folder", "a folder with content", "a pipe", "a link to itself", "a link to nothing"))
     if what == "a pipe":
@@ -64,7 +64,7 @@ def remove(path: Path) -> None:
 
 
 def damage_checkpoint(data: bytes, chance: random.Random) -> tuple[str, bytes]:
-    """Return what was done to a checkpoint, and what is left of it; a third are whole files with wrong content."""
+    """Return a description of the damage and the damaged bytes; a third are intact files with wrong content."""
     kind = chance.randrange(6)
     if kind == 0:
         return _wrong_field(data, chance)
@@ -94,10 +94,10 @@ def _wrong_field(data: bytes, chance: random.Random) -> tuple[str, bytes]:
 
 
 def _wrong_member(data: bytes, chance: random.Random) -> tuple[str, bytes]:
-    """Replace a part of the archive, with a checksum that is right again."""
+    """Replace a member of the archive, with a valid checksum."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as new:
-        # Numbers of tensors may be any; what describes them may not.
+        # Tensor values may be arbitrary, but their descriptions may not.
         names = [name for name in old.namelist() if "/data/" not in name]
         chosen = chance.choice(names)
         for name in old.namelist():
@@ -108,7 +108,7 @@ def _wrong_member(data: bytes, chance: random.Random) -> tuple[str, bytes]:
 
 
 def same_content(one: Any, other: Any) -> bool:
-    """Return whether two checkpoints, or parts of them, hold the same."""
+    """Return whether two checkpoints, or parts of them, are equal."""
     import torch
 
     if isinstance(one, torch.Tensor):
@@ -123,13 +123,13 @@ def same_content(one: Any, other: Any) -> bool:
 
 
 class ReadDamaged:
-    """Read damaged checkpoints of a run and write down what went wrong; called in a process of its own."""
+    """Read damaged checkpoints of a run and report what went wrong; called in a separate process."""
 
     def __init__(self, run: Path, seeds: list[str], report: Path) -> None:
         self.run, self.seeds, self.report = run, seeds, report
 
     def __call__(self) -> None:
-        """Read them all."""
+        """Read all of them."""
         from liere.runs.checkpoints import load_checkpoint, load_newest
         from liere.runs.model import build_model
         from liere.runs.run import open_run
@@ -151,7 +151,7 @@ class ReadDamaged:
                 step = None
                 try:
                     found, refused = load_newest(folder, config.fingerprint, config.training.steps, like, kept)
-                except BaseException as error:  # whatever it is, it is not what was promised
+                except BaseException as error:  # any exception breaks the contract
                     loss = f"{type(error).__name__}: {error}"
                 else:
                     loss, step = self._loss(found, refused, wanted), found and found.step
@@ -163,14 +163,14 @@ class ReadDamaged:
         if found is None:
             return "no checkpoint was found"
         if found.step not in wanted or not same_content(vars(found), vars(wanted[found.step])):
-            return f"a checkpoint of step {found.step} was believed that is not what was saved"
+            return f"a checkpoint of step {found.step} was accepted that differs from what was saved"
         if any("\n" in line for line in refused):
             return "a warning of more than one line"
-        return None if refused or found.step == max(wanted) else "the damage was not named"
+        return None if refused or found.step == max(wanted) else "the damage was not reported"
 
 
 def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdict]:
-    """Train a run to its end, and one to its second checkpoint."""
+    """Train one run to the end and one to its second checkpoint, and return the function that tries a case."""
     reference = finished_run(arena, folder)
     stopped, report = folder / "stopped", folder / "report.jsonl"
     arena.run("train", "--config", folder / "config.yaml", "--out", stopped, "--steps", "10")
@@ -182,21 +182,21 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
         outcome = arena.run("--version", before=ReadDamaged(run, seeds, report))
         lines = [json.loads(line) for line in report.read_text().splitlines()]
         losses = [f"{what}: {loss}" for what, loss, _ in lines if loss is not None] + outcome.losses(0)
-        losses += [] if len(lines) == BATCH else [f"ended after {len(lines)} of {BATCH} damages"]
-        # The last one is still there.
+        losses += [] if len(lines) == BATCH else [f"ended after {len(lines)} of {BATCH} damaged files"]
+        # The last damaged file is still in place.
         resumed = arena.run("train", "--resume", run)
         losses += resumed.losses(0) or compare(reference, run)
-        is_newest = f"going on after step {lines[-1][2]} of" in resumed.output
+        is_newest = f"resuming after step {lines[-1][2]} of" in resumed.output
         losses += [] if is_newest else [f"resumed, but not after step {lines[-1][2]}: {resumed.output[-300:]!r}"]
         shutil.rmtree(run)
-        return Verdict(f"{BATCH} damages of last.ckpt, the last one resumed ({lines[-1][0]})", losses, BATCH)
+        return Verdict(f"last.ckpt damaged {BATCH} times, the last one resumed ({lines[-1][0]})", losses, BATCH)
 
     return try_case
 
 
 ATTACK = Attack(
     "damages",
-    "last.ckpt is damaged at random: it is refused in one line, and the run resumes from the newest whole checkpoint",
+    "damage last.ckpt at random: it is rejected in one line, and the run resumes from the newest intact checkpoint",
     1.5,
     prepare,
 )

@@ -1,4 +1,4 @@
-"""Hostile and damaged data files, for every reader."""
+"""Attack: hostile and damaged data files, for every reader."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Reader:
     """A data set whose files are attacked.
 
     Attributes:
-        fields: Of the section `data` of the configuration, without its root.
-        patch_size: Of a model for it.
-        make: Writes a whole data set to a folder.
-        victim: The file that is attacked, in that folder.
-        hostile: What makes a hostile file in its place, by what it is.
+        fields: Fields of the configuration's `data` section, without `root`.
+        patch_size: Patch size of a model for it.
+        make: Writes an intact data set to a folder.
+        victim: The attacked file in that folder.
+        hostile: Functions that write a hostile file in its place, by description.
     """
 
     fields: str
@@ -79,7 +79,7 @@ def readers(canary: Path) -> dict[str, Reader]:
 
 
 def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdict]:
-    """Write a whole data set for every reader."""
+    """Write an intact data set for every reader, and return the function that tries a case."""
     known = readers(arena.canary)
     for name, reader in known.items():
         (folder / name).mkdir()
@@ -87,7 +87,7 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
     hostile = [(name, what) for name, reader in known.items() for what in reader.hostile]
 
     def try_case(chance: random.Random, number: int) -> Verdict:
-        # First everything that is hostile, in a shuffled order that is the same for a seed, then random damage.
+        # First all hostile files, in a fixed shuffled order, then random damage.
         order = random.Random(len(hostile)).sample(hostile, len(hostile))
         name, what = order[number] if number < len(order) else (chance.choice(list(known)), None)
         reader, work = known[name], folder / "work"
@@ -143,7 +143,7 @@ def _make_videos(root: Path) -> None:
 
 ATTACK = Attack(
     "data-files",
-    "a data file is hostile or damaged: it is named in one line or skipped, runs no code, and takes bounded memory",
+    "make a data file hostile or damaged: it is reported in one line or skipped, runs no code and uses bounded memory",
     3.0,
     prepare,
 )

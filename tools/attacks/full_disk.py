@@ -1,4 +1,4 @@
-"""A disk that is full or fails: files that cannot grow, or a system that says so at some write."""
+"""Attack: a full or failing disk, by limiting file sizes or by failing writes."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ __all__ = ["ATTACK"]
 
 @dataclass(frozen=True)
 class LimitFiles:
-    """Let no file of the process that calls this grow beyond some bytes."""
+    """Limit the size of all files that the calling process writes."""
 
     size: int
 
     def __call__(self) -> None:
-        """Begin."""
+        """Set the limit."""
         resource.setrlimit(resource.RLIMIT_FSIZE, (self.size, self.size))
 
 
 @dataclass(frozen=True)
 class TroubleAtWrite(AtWrite):
-    """Have the system say at a write that it cannot be.
+    """Make a write fail with a system error.
 
     Attributes:
-        code: Why not.
+        code: The error number.
     """
 
     code: int = errno.ENOSPC
 
     def act(self, descriptor: int | None) -> None:
-        """Say so, as the system does."""
+        """Raise the error as the system would."""
         raise OSError(self.code, os.strerror(self.code))
 
 
 def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdict]:
-    """Train a run with room, and see how large its files are."""
+    """Train a reference run, measure its files, and return the function that tries a case."""
     reference = finished_run(arena, folder)
     largest, writes = max(path.stat().st_size for path in reference.rglob("*")), count_writes(arena, folder)
 
@@ -54,7 +54,7 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
         run = folder / f"run-{number}"
         if number % 2:
             size = int(chance.uniform(0.02, 1.1) * largest)
-            what, before = f"no file beyond {size} bytes", LimitFiles(size)
+            what, before = f"file size limit of {size} bytes", LimitFiles(size)
         else:
             write, is_lasting = chance.randrange(writes), chance.random() < 0.5
             code = chance.choice((errno.ENOSPC, errno.ENOSPC, errno.EIO, errno.EROFS, errno.EDQUOT))
@@ -65,14 +65,14 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
         losses = outcome.losses(0, 2) or resume_losses(arena, run)
         what += f" (exit code {outcome.code})"
         shutil.rmtree(run, ignore_errors=True)
-        return Verdict(f"{what}, then all is well again", losses)
+        return Verdict(f"{what}, then resumed without it", losses)
 
     return try_case
 
 
 ATTACK = Attack(
     "full-disk",
-    "a run finds the disk full or broken: it says so in one line, keeps what is saved, and resumes to the same weights",
+    "fill or break the disk during a run: it fails with one line, keeps saved files, and resumes to the same weights",
     1.0,
     prepare,
 )

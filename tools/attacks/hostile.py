@@ -1,4 +1,4 @@
-"""Files that somebody made to do harm: with code, without end, much larger than they look, or nested too deep."""
+"""Hostile files: with code, endless, much larger than they look, or nested too deeply."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 __all__ = ["ESCAPED", "TEXTS", "hostile_cifar", "hostile_images", "hostile_npz", "hostile_videos", "hostile_yaml"]
 
-ESCAPED = "escaped-from-an-archive"  # a file that would be written outside of the folder
+ESCAPED = "escaped-from-an-archive"  # name of a file that must not be written outside the folder
 GIGABYTE = 2**30
 HEADER = "{'descr': '|u1', 'fortran_order': False, 'shape': %s, }"
 TEXTS: dict[str, bytes] = {
@@ -37,7 +37,7 @@ Maker = Callable[[Path], None]
 
 
 class _Code:
-    """Unpickled, it makes a file."""
+    """An object that creates the canary when it is unpickled."""
 
     def __init__(self, canary: Path) -> None:
         self.canary = canary
@@ -47,7 +47,7 @@ class _Code:
 
 
 def hostile_yaml(canary: Path) -> dict[str, bytes]:
-    """Return texts that are no configurations."""
+    """Return invalid or hostile configuration texts, by description."""
     laughs = b"a0: &a0 [x, x]\n" + b"".join(b"a%d: &a%d [*a%d, *a%d]\n" % (n, n, n - 1, n - 1) for n in range(1, 30))
     return TEXTS | {
         "with code": f"data: !!python/object/apply:os.mkdir ['{canary}']\n".encode(),
@@ -64,7 +64,7 @@ def _write(data: bytes) -> Maker:
 
 
 def _special() -> dict[str, Maker]:
-    """Return what is not a file, or not one that ends."""
+    """Return makers of things that are not regular files, or that are empty or endless."""
     return {
         "is a FIFO": os.mkfifo,
         "is a folder": lambda path: path.mkdir(),
@@ -76,7 +76,7 @@ def _special() -> dict[str, Maker]:
 
 
 def hostile_images(canary: Path) -> dict[str, Maker]:
-    """Return what makes files that are no pictures, or not such as they seem."""
+    """Return makers of files that are not images, or not what they claim to be."""
     postscript = f"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 50 50\n({canary}) (w) file closefile\nshowpage\n"
     return _special() | {
         "is PostScript": _write(postscript.encode()),
@@ -99,7 +99,7 @@ def hostile_images(canary: Path) -> dict[str, Maker]:
 
 
 def _png(width: int, height: int, text: int = 0) -> bytes:
-    """Return a PNG of black pixels, one bit each; it takes a thousandth of its memory. With so many bytes of text."""
+    """Return a highly compressible PNG of black one-bit pixels, with a compressed comment of `text` bytes."""
 
     def chunk(name: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
@@ -115,7 +115,7 @@ def _png(width: int, height: int, text: int = 0) -> bytes:
 
 
 def hostile_npz(canary: Path) -> dict[str, Maker]:
-    """Return what makes archives of arrays that are none."""
+    """Return makers of invalid or hostile `.npz` archives."""
     shapes = {
         "says 10^18 examples": ("(1000000000000000000, 12, 12)", b""),
         "says a negative shape": ("(-5, 12, 12)", b""),
@@ -161,7 +161,7 @@ def _npz(members: dict[str, bytes]) -> Maker:
 
 
 def _zip_bomb(path: Path) -> None:
-    """Write an archive of arrays of zeros, which takes a thousandth of its memory."""
+    """Write an archive of arrays of zeros, a thousand times smaller than its content."""
     side = 1024
     examples = 3 * GIGABYTE // side**2
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -174,7 +174,7 @@ def _zip_bomb(path: Path) -> None:
 
 
 def hostile_cifar(canary: Path) -> dict[str, Maker]:
-    """Return what makes archives that are not CIFAR's."""
+    """Return makers of invalid or hostile CIFAR archives."""
     folder = "cifar-10-batches-py"
     code = pickle.dumps({b"data": _Code(canary), b"labels": [0]}, protocol=2)
     deep = b"\x80\x02" + b"(" * 100_000 + b"."
@@ -217,12 +217,12 @@ def _tar_links(path: Path) -> None:
 def _tar_bomb(path: Path) -> None:
     member = tarfile.TarInfo("cifar-10-batches-py/data_batch_1")
     member.size = 3 * GIGABYTE
-    # An archive may be compressed in parts, which are all the same here.
+    # A gzip file may consist of several compressed members, which are all identical here.
     path.write_bytes(gzip.compress(member.tobuf()) + 3 * 64 * gzip.compress(bytes(GIGABYTE // 64)))
 
 
 def hostile_videos(canary: Path) -> dict[str, Maker]:
-    """Return what makes files that are no videos."""
+    """Return makers of files that are not videos."""
     playlist = f"#EXTM3U\n#EXTINF:1,\nfile://{canary}\n#EXTINF:1,\nhttp://127.0.0.1:9/x.ts\n"
     chance = random.Random(0)
     return _special() | {

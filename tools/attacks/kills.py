@@ -1,4 +1,4 @@
-"""SIGKILL at random moments: start-up, training, validation and writing included."""
+"""Attack: SIGKILL at random moments of startup, training, validation and writing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ATTACK"]
 
 
 def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdict]:
-    """Train a run that is not killed, to know how long that takes and what comes out."""
+    """Train and time an undisturbed reference run, and return the function that tries a case."""
     workers = ("--hardware.workers", "2")
     start = time.monotonic()
     finished_run(arena, folder, *workers)
@@ -38,7 +38,7 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
 
 
 def where(run: Path) -> str:
-    """Say how far a killed run was."""
+    """Return how far a killed run got."""
     if not run.exists():
         return "starting up"
     if (run / "result.json").exists():
@@ -50,7 +50,7 @@ def where(run: Path) -> str:
 
 ATTACK = Attack(
     "kills",
-    "a run is killed at a random moment and resumed: it ends bit-for-bit identical to an uninterrupted one",
+    "kill a run at a random moment and resume it: it finishes bit-for-bit identical to an uninterrupted one",
     2.0,
     prepare,
 )

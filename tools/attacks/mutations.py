@@ -71,6 +71,6 @@ MUTATIONS: dict[str, Callable[[bytes, random.Random], bytes]] = {
 
 
 def damage(data: bytes, chance: random.Random) -> tuple[str, bytes]:
-    """Return what was done to some bytes, and what is left of them."""
+    """Return the name of a random mutation and the mutated bytes."""
     name = chance.choice(list(MUTATIONS))
     return name, MUTATIONS[name](data, chance)

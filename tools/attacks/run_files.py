@@ -1,4 +1,4 @@
-"""Damaged files of a run: every command names what is wrong in one line, or does without."""
+"""Attack: damage files of a run; every command must report that in one line, or work without the file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COMMANDS = {
 
 
 def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdict]:
-    """Train and test a run, and stop another one on its way."""
+    """Train and test one run, stop another one halfway, and return the function that tries a case."""
     finished = finished_run(arena, folder)
     arena.run("eval", finished, "--examples", "20")
     stopped = folder / "stopped"
@@ -62,7 +62,7 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
 
 ATTACK = Attack(
     "run-files",
-    "a file of a run is damaged: commands that read it work, or end with an error in one line",
+    "damage a file of a run: commands that read it work, or fail with a one-line error",
     1.5,
     prepare,
 )

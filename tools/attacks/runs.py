@@ -1,4 +1,4 @@
-"""The run that attacks are on: small, with everything on that could make resuming go wrong."""
+"""The attacked run: small, with every feature enabled that could break resuming."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ SAME_BYTES = ("config.yaml", "final.safetensors", "best.safetensors")
 
 
 def write_config(folder: Path, text: str = CONFIG) -> Path:
-    """Write a configuration to a folder."""
+    """Write a configuration to a folder, and return the file."""
     file = folder / "config.yaml"
     file.write_text(text)
     return file
 
 
 def finished_run(arena: Arena, folder: Path, *fields: str) -> Path:
-    """Train a run that nothing happens to, which the others have to be equal to."""
+    """Train an undisturbed run, the reference for all others, and return its folder."""
     run = folder / "uninterrupted"
     outcome = arena.run("train", "--config", write_config(folder), "--out", run, *fields)
     if losses := outcome.losses(0):
-        raise RuntimeError(f"a run without an attack went wrong: {'; '.join(losses)}")
+        raise RuntimeError(f"the undisturbed run failed: {'; '.join(losses)}")
     return run
 
 
 def resume_losses(arena: Arena, run: Path, *fields: str) -> list[str]:
-    """Finish a run, whatever happened to it, and return what differs from one that nothing happened to."""
+    """Resume an attacked run to the end, and return how it differs from the undisturbed run."""
     folder = run.parent
     exists = run.exists()
     start = ["train", "--config", folder / "config.yaml", "--out", run]
@@ -58,7 +58,7 @@ def resume_losses(arena: Arena, run: Path, *fields: str) -> list[str]:
 
 
 def compare(one: Path, other: Path) -> list[str]:
-    """Return what differs between two finished runs, times aside."""
+    """Return what differs between two finished runs, except for times."""
     import torch
 
     different = [name for name in SAME_BYTES if (one / name).read_bytes() != (other / name).read_bytes()]
@@ -80,7 +80,7 @@ def compare(one: Path, other: Path) -> list[str]:
 
 
 def checkpoint_losses(run: Path, steps: int = 0) -> list[str]:
-    """Return what is wrong with the newest checkpoint of a run, which has to be of so many steps at least."""
+    """Return what is wrong with the newest checkpoint of a run, which must have at least `steps` steps."""
     from liere.runs.checkpoints import load_newest
     from liere.runs.run import open_run
 
@@ -93,6 +93,6 @@ def checkpoint_losses(run: Path, steps: int = 0) -> list[str]:
 
 
 def left_losses(run: Path) -> list[str]:
-    """Return what processes that were killed have left of files that they had not finished, in a run and beside it."""
+    """Return the temporary files that killed processes left behind, in a run's folder and next to it."""
     left = [*run.rglob(".*.tmp"), *run.parent.glob(f".{run.name}.*")]
-    return [f"{path.name} is left" for path in left]
+    return [f"{path.name} was left behind" for path in left]

@@ -1,4 +1,4 @@
-"""Signals to the process, to its group and from the terminal, at random moments from the start of the program on."""
+"""Attack: signals to the process, to its group and from the terminal, at random moments after the program starts."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ WAYS = [
     ("group", signal.SIGTERM),
     ("terminal", signal.SIGINT),
     ("group", signal.SIGHUP),
-    ("terminal", signal.SIGHUP),  # is closed
+    ("terminal", signal.SIGHUP),  # the terminal is closed
 ]
 LONG = CONFIG.replace("examples: 384", "examples: 4_000_000")
 RARE = ("--training.checkpoint_every", "1_000_000", "--training.validate_every", "1_000_000")
 
 
 class Terminal:
-    """A terminal whose output goes to a file, on which keys can be pressed, and which can be closed."""
+    """A pseudo-terminal that copies its output to a file, accepts key presses, and can be closed."""
 
     def __init__(self) -> None:
         self.keys, self.end = pty.openpty()
         self.is_closed = False
 
     def show(self, log: Path) -> None:
-        """Begin to write what it shows to a file."""
+        """Start copying its output to a file."""
         os.close(self.end)
         threading.Thread(target=self._copy, args=(log,), daemon=True).start()
 
     def _copy(self, log: Path) -> None:
         with log.open("ab", buffering=0) as file:
-            while not self.is_closed:  # it could not be closed while it is waited for
+            while not self.is_closed:  # a blocking read would keep it from being closed
                 if select.select([self.keys], [], [], 0.05)[0]:
                     try:
                         file.write(os.read(self.keys, 65536))
@@ -56,12 +56,12 @@ class Terminal:
         os.close(self.keys)
 
     def close(self) -> None:
-        """Take it away from all programs that are on it."""
+        """Close it for all programs that use it."""
         self.is_closed = True
 
 
 def catches(pid: int, number: int) -> bool:
-    """Return whether a process has a handler for a signal: before, Python itself is still starting."""
+    """Return whether a process has a handler for a signal; before that, Python itself is still starting."""
     try:
         found = re.search(r"SigCgt:\s*([0-9a-f]+)", Path(f"/proc/{pid}/status").read_text())
     except FileNotFoundError:
@@ -70,25 +70,25 @@ def catches(pid: int, number: int) -> bool:
 
 
 def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdict]:
-    """Measure how long a program takes to its first steps."""
+    """Measure how long a program takes to reach its first steps, and return the function that tries a case."""
     config = write_config(folder, LONG)
     start = time.monotonic()
     arena.launch("train", "--config", config, "--out", folder / "first", "--steps", "8").wait()
     life = time.monotonic() - start
 
     def try_case(chance: random.Random, number: int) -> Verdict:
-        # Every way with every number of workers within 21 cases, with every number of parts within 63.
+        # Covers every way with every number of workers in 21 cases, and with every number of parts in 63.
         (way, which), workers, parts = WAYS[number % 7], number % 3, (1, 4, 16)[(number + number // 21) % 3]
         run, is_twice = folder / f"signalled-{number}", chance.random() < 0.2
         is_training = way != "terminal" and number % 2 == 1 and not is_twice
         moment = chance.uniform(0, 2 if is_training else 1.3 * life)
         fields = ["--hardware.workers", str(workers), "--training.accumulate", str(parts)]
-        # In half of the cases nothing is saved but for the signal: no other checkpoint can stand in for its own.
+        # In half of the cases only the signal saves anything, so that no other checkpoint can mask a missing one.
         fields += RARE if chance.random() < 0.5 else ()
         words = ["train", "--config", config, "--out", run, *fields]
         terminal = Terminal() if way == "terminal" else None
         if is_training:
-            command = arena.start(*words)  # spends no time on start-up
+            command = arena.start(*words)  # starts without import time
             command.wait_until(lambda: logged_steps(run) > 0)
         else:
             command = arena.launch(*words, terminal=terminal.end if terminal else None)
@@ -118,7 +118,7 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
 
 
 def send(command: Command, way: str, number: int, terminal: Terminal | None) -> None:
-    """Send a signal."""
+    """Send a signal in one of the ways above, unless the command has ended."""
     if not command.is_running():
         return
     if terminal is not None and number == signal.SIGHUP:
@@ -132,7 +132,7 @@ def send(command: Command, way: str, number: int, terminal: Terminal | None) -> 
 
 
 def logged_steps(run: Path) -> int:
-    """Return how many steps a run has taken for sure: those of its log."""
+    """Return how many steps a run has certainly taken, according to its log."""
     log = run / "metrics.csv"
     rows = log.read_text().splitlines()[1:] if log.exists() else []
     return max((int(row.partition(",")[0]) for row in rows if row.count(",") == 6), default=0)
@@ -141,26 +141,26 @@ def logged_steps(run: Path) -> int:
 def signal_losses(
     outcome: Outcome, number: int, run: Path, *, must_save: bool = True, is_silent: bool = False
 ) -> tuple[list[str], str]:
-    """Return what is wrong with the end of a run that got a signal, and what came of it.
+    """Return what is wrong after a run received a signal, and whether it was saved.
 
     Args:
-        outcome: How it ended.
+        outcome: The outcome of the command.
         number: The signal.
-        run: Its folder.
-        must_save: Whether all steps must be saved, as after one signal, and not those of earlier checkpoints alone.
-        is_silent: Whether what it said cannot be known.
+        run: Folder of the run.
+        must_save: Whether all steps must be saved, as after a single signal, not only those of earlier checkpoints.
+        is_silent: Whether the output is unavailable.
     """
-    # While Python itself ends, a second signal does what it always does; for a shell the exit code is the same.
+    # While Python shuts down, a second signal has its default effect; the exit code in a shell is the same.
     losses, steps = outcome.losses(128 + number, *(() if must_save else (-number,))), logged_steps(run)
     is_saved = any((run / "checkpoints").glob("*.ckpt")) or (run / "best.safetensors").exists()
     if "nothing to save" in outcome.output or (is_silent and not is_saved):
         if is_saved:
-            losses.append("said that there is nothing to save, but there is")
+            losses.append("reported nothing to save, but there is")
         if steps and must_save:
             losses.append(f"saved nothing after {steps} steps")
         return losses, "nothing to save"
     if "resume with: liere train --resume" not in outcome.output and not is_silent:
-        losses.append("did not say how to resume")
+        losses.append("did not print how to resume")
     if must_save or any((run / "checkpoints").glob("*.ckpt")):
         losses = losses or checkpoint_losses(run, steps if must_save else 0)
     return losses, "saved"
@@ -168,7 +168,7 @@ def signal_losses(
 
 ATTACK = Attack(
     "signals",
-    "a run gets Ctrl-C, SIGTERM or SIGHUP: it saves or says that there is nothing to save, and can be gone on with",
+    "send Ctrl-C, SIGTERM or SIGHUP to a run: it saves, or reports that there is nothing to save, and can be resumed",
     3.0,
     prepare,
 )

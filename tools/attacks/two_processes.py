@@ -1,4 +1,4 @@
-"""A run in two processes: one of them, or both, get a signal or are killed at a random moment."""
+"""Attack: signal or kill one or both processes of a distributed run at a random moment."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ WAYS = [
     ("group", signal.SIGINT),
     ("second", signal.SIGHUP),
 ]
-SECONDS_TO_END = 30.0  # for the second process when the first one is gone
+SECONDS_TO_END = 30.0  # how long the second process may outlive the first
 FIELDS = ("--hardware.devices", "2", "--hardware.strategy", "ddp")
 
 
 def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdict]:
-    """Measure how long two processes take to their first steps."""
+    """Measure how long two processes take to reach their first steps, and return the function that tries a case."""
     config = write_config(folder, LONG)
     start = time.monotonic()
     arena.launch("train", "--config", config, "--out", folder / "first", "--steps", "5", *FIELDS).wait()
@@ -80,18 +80,18 @@ def _second(command: Command) -> int | None:
 
 
 def _second_losses(pid: int | None) -> list[str]:
-    """Return whether the second process is still there some seconds after the first one."""
+    """Return a loss if the second process outlives the first by too long."""
     deadline = time.monotonic() + SECONDS_TO_END
     while pid is not None and not is_over(pid):
         if time.monotonic() > deadline:
-            return [f"the second process lived for {SECONDS_TO_END:.0f} s after the first one"]
+            return [f"the second process outlived the first by {SECONDS_TO_END:.0f} s"]
         time.sleep(0.1)
     return []
 
 
 ATTACK = Attack(
     "two-processes",
-    "a process of a distributed run gets SIGTERM or is killed: all end within seconds, and the run can be resumed",
+    "signal or kill a process of a distributed run: all processes end within seconds, and the run can be resumed",
     2.0,
     prepare,
 )

@@ -1,4 +1,4 @@
-"""SIGKILL at every write: when a file is opened, flushed (and torn at a random length), renamed or removed."""
+"""Attack: SIGKILL at every write, when a file is opened, flushed (and truncated at random), renamed or removed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EVENTS = {"os.rename", "os.mkdir", "os.rmdir", "os.remove", "os.truncate"}
 
 
 def watch_writes(folder: Path, noticed: Callable[[str, int | None], None]) -> None:
-    """Have a function called before each change of a folder by this process; flushing a file gives its descriptor."""
+    """Call a function before this process changes anything in a folder; for a flush, with the file descriptor."""
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         is_write = event == "open" and len(arguments) == 3 and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
@@ -43,14 +43,14 @@ def watch_writes(folder: Path, noticed: Callable[[str, int | None], None]) -> No
 
 @dataclass(frozen=True)
 class AtWrite:
-    """Do something at a write of the process that calls this.
+    """Act at a particular write of the calling process.
 
     Attributes:
-        folder: Whose writes count.
-        number: At which write, from 0; None to count them only.
-        report: File that gets the number of writes, or what the last one was.
-        tear: Share of a flushed file that is left.
-        is_lasting: Whether to do it at all writes from that one on.
+        folder: Folder whose writes count.
+        number: Index of the write, from 0; None to only count writes.
+        report: File for the number of writes, or a description of the last one.
+        tear: Fraction of a flushed file that is left.
+        is_lasting: Whether to act at all later writes, too.
     """
 
     folder: Path
@@ -60,7 +60,7 @@ class AtWrite:
     is_lasting: bool = False
 
     def __call__(self) -> None:
-        """Begin to watch."""
+        """Start watching."""
         done = 0
 
         def noticed(what: str, descriptor: int | None) -> None:
@@ -74,14 +74,14 @@ class AtWrite:
         watch_writes(self.folder, noticed)
 
     def act(self, descriptor: int | None) -> None:
-        """Leave a part of the file, and be killed."""
+        """Truncate the file and kill this process."""
         if descriptor is not None and os.path.isfile(f"/proc/self/fd/{descriptor}"):
             os.ftruncate(descriptor, int(self.tear * os.fstat(descriptor).st_size))
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def count_writes(arena: Arena, folder: Path) -> int:
-    """Return the number of writes of a run with the configuration in a folder."""
+    """Return the number of writes of a run, given a folder with its configuration."""
     report, runs = folder.with_suffix(".txt"), folder / "runs"
     count = AtWrite(runs, None, report)
     arena.run("train", "--config", folder / "config.yaml", "--out", runs / "counted", before=count)
@@ -90,12 +90,12 @@ def count_writes(arena: Arena, folder: Path) -> int:
 
 
 def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdict]:
-    """Count the writes of a run."""
+    """Count the writes of an undisturbed run, and return the function that tries a case."""
     reference = finished_run(arena, folder)
     config, report, writes = folder / "config.yaml", folder.with_suffix(".txt"), count_writes(arena, folder)
 
     def kill_training(chance: random.Random, number: int) -> Verdict:
-        # A shuffled order, the same for a seed: every write comes once, in a long campaign.
+        # A fixed shuffled order: a long campaign covers every write once.
         run, write = folder / f"killed-{number}", random.Random(writes).sample(range(writes), writes)[number % writes]
         report.write_text("none")
         before = AtWrite(run.parent, write, report, chance.random())
@@ -117,12 +117,14 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
         if not losses:
             (record,) = json.loads((run / "evaluation.json").read_text())
             rows = (run / record["predictions"]).read_text().count("\n") - 1
-            losses += [] if rows == record["examples"] == 20 else [f"{rows} predictions, but {record['examples']} told"]
+            losses += (
+                [] if rows == record["examples"] == 20 else [f"{rows} predictions, but {record['examples']} recorded"]
+            )
         shutil.rmtree(run)
         what = report.read_text().partition(" ")[2] or "not reached"
         return Verdict(f"killed at write {write + 1} of an evaluation ({what}) and evaluated again", losses)
 
-    # Four of five are of training, so that each of its writes comes once, in a long campaign.
+    # Four in five cases attack training, so that a long campaign covers each of its writes.
     return lambda chance, number: (
         kill_evaluation(chance, number) if number % 5 == 4 else kill_training(chance, number - number // 5)
     )
@@ -130,7 +132,7 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
 
 ATTACK = Attack(
     "writes",
-    "a run or its evaluation is killed at a write, or in the middle of it: the run ends bit-for-bit identical",
+    "kill a run or its evaluation at or during a write, then resume: it finishes bit-for-bit identical",
     1.5,
     prepare,
 )

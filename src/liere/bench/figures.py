@@ -55,6 +55,19 @@ def _step(record: dict[str, Any], path: Path) -> None:
                 ax.set(title=f"{label}, {situation}", xlabel="time relative to absolute")
 
 
+def _timm(record: dict[str, Any], path: Path) -> None:
+    rows = record["rows"]
+    parts = {"train": "train step", "inference": "inference"}
+    with canvas(path, 1, 2, cell=(5.5, 1.4 + 0.4 * len(rows))) as (figure, axes):
+        _title(figure, record, f"{rows[0]['name']}, {rows[0]['situation']}: time, relative to the original")
+        for ax, (part, label) in zip(axes[0], parts.items(), strict=True):
+            _bars(ax, range(len(rows)), [row[part]["ratio"] for row in rows], height=0.7, color=COLORS["liere8"])
+            ax.axvline(1, color=INK, lw=0.8, ls="--")
+            ax.set(title=label, xlabel="times as long as the original", yticks=range(len(rows)))
+            ax.set_yticklabels([row["model"] for row in rows])
+            ax.invert_yaxis()
+
+
 def _memory(record: dict[str, Any], path: Path) -> None:
     groups = group_rows(record["rows"], "situation")
     height = 1.4 + 0.4 * max(map(len, groups.values()))
@@ -105,6 +118,19 @@ def _loading(record: dict[str, Any], path: Path) -> None:
         ax.invert_yaxis()
 
 
+def _points(record: dict[str, Any], path: Path) -> None:
+    timed = [row for row in record["rows"] if "ratio" in row]
+    weighed = [row for row in record["rows"] if "memory" in row]
+    with canvas(path, 1, 2, cell=(6.0, 2.6)) as (figure, axes):
+        _title(figure, record, "Point clouds: every sample has its own positions")
+        _models(axes[0, 0], timed, [row["ratio"] for row in timed])
+        axes[0, 0].set(title=f"train step, {timed[0]['situation']}", xlabel="times as long as without positions")
+        _models(axes[0, 1], weighed, [row["memory"] for row in weighed])
+        axes[0, 1].set(title=f"memory, {weighed[0]['situation']}", xlabel="times queries, keys and their gradients")
+        for ax in axes[0]:
+            ax.title.set_fontsize(9)
+
+
 def _models(ax: Any, rows: list[dict[str, Any]], ratios: list[dict[str, Any]]) -> None:
     """Draw a bar for each model."""
     names = [row["model"] for row in rows]
@@ -143,7 +169,9 @@ def _label(model: str) -> str:
 FIGURES: dict[str, Callable[[dict[str, Any], Path], None]] = {
     "rotations": _rotations,
     "step": _step,
+    "timm": _timm,
     "memory": _memory,
     "scaling": _scaling,
     "loading": _loading,
+    "points": _points,
 }

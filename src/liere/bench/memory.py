@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-from liere.bench.memory_probe import Load
+from liere.bench.memory_probe import Load, RotationLoad
 from liere.bench.race import spread
 from liere.bench.record import Answer, Settings
 
-__all__ = ["QUICK_SITUATIONS", "SITUATIONS", "Situation", "measure"]
+__all__ = ["QUICK_SITUATIONS", "SITUATIONS", "Situation", "measure", "run_probe"]
 
 RECOMPUTE = " recompute"
 
@@ -75,7 +75,7 @@ def measure(settings: Settings) -> Answer:
         for done in range(rounds):
             settings.watch(situation.name, done, rounds)
             for encoding, found in peaks.items():
-                found.append(_run_probe(_load(encoding, situation)))
+                found.append(run_probe(_load(encoding, situation)))
         settings.watch(situation.name, rounds, rounds)
         rows += _rows(situation, peaks, rounds)
     return Answer(rounds, rows)
@@ -88,15 +88,14 @@ def _load(encoding: str, situation: Situation) -> Load:
     return Load(situation.batch_size, model, torch.get_num_threads())
 
 
-def _run_probe(load: Load) -> dict[str, int]:
+def run_probe(load: Load | RotationLoad) -> dict[str, int]:
+    """Return what a process of its own finds."""
     command = [sys.executable, "-m", "liere.bench.memory_probe", json.dumps(dataclasses.asdict(load))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         # A process killed by the system, most likely because it ran out of memory, prints nothing.
         reason = (done.stderr.strip().splitlines() or ["killed by the system, possibly out of memory"])[-1]
-        raise OSError(
-            f"cannot measure {load.model} with batch size {load.batch_size} (exit code {done.returncode}): {reason}"
-        )
+        raise OSError(f"cannot measure the memory of {load} (exit code {done.returncode}): {reason}")
     return json.loads(done.stdout)
 
 

@@ -1,7 +1,7 @@
-"""A process that takes train steps and prints its peak memory: `python -m liere.bench.memory_probe '<json>'`.
+"""A process that does some work and prints its peak memory: `python -m liere.bench.memory_probe '<json>'`.
 
-The JSON has the fields of `Load`. A process may not return freed memory to the system, so each measurement needs a
-fresh process.
+The JSON has the fields of `Load` or `RotationLoad`. A process may not return freed memory to the system, so each
+measurement needs a fresh process.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any
 import torch
 
 from liere.bench.models import random_batch, train_step
+from liere.encodings import TransformerShape, create_encoding
 from liere.presets import create_model
 
-__all__ = ["Load", "peak_memory", "probe"]
+__all__ = ["Load", "RotationLoad", "peak_memory", "probe", "probe_rotation"]
 
 STEPS = 2  # the second step also has the memory that the first one left allocated
 
@@ -35,6 +36,25 @@ class Load:
     batch_size: int
     model: dict[str, Any] = field(default_factory=dict)
     threads: int = 1
+
+
+@dataclass(frozen=True)
+class RotationLoad:
+    """Queries and keys of one long sequence, rotated by their positions in 3-D, and their gradients.
+
+    Attributes:
+        encoding: Name of a rotary encoding.
+        tokens: Length of the sequence.
+        heads: Heads of queries and keys.
+        head_dim: Width of a head.
+        threads: Threads of torch; None for torch's choice.
+    """
+
+    encoding: str
+    tokens: int
+    heads: int = 8
+    head_dim: int = 64
+    threads: int | None = None
 
 
 def probe(load: Load) -> dict[str, int]:
@@ -56,6 +76,22 @@ def probe(load: Load) -> dict[str, int]:
     return {"before": before, "peak": peak_memory()}
 
 
+def probe_rotation(load: RotationLoad) -> dict[str, int]:
+    """Rotate queries and keys forward and backward, and return the peak memory of this process before and after it.
+
+    `tensors` are the bytes of queries, keys and their gradients.
+    """
+    if load.threads is not None:
+        torch.set_num_threads(load.threads)
+    torch.manual_seed(0)
+    rope = create_encoding(load.encoding, TransformerShape((1, 1, 1), load.heads * load.head_dim, load.heads, 1))
+    before = peak_memory()
+    q, k = (torch.randn(1, load.heads, load.tokens, load.head_dim, requires_grad=True) for _ in range(2))
+    rotated = rope(q, k, torch.rand(1, load.tokens, 3))
+    torch.autograd.backward(rotated, [torch.ones_like(x) for x in rotated])
+    return {"before": before, "peak": peak_memory(), "tensors": 2 * (q.nbytes + k.nbytes)}
+
+
 def peak_memory() -> int:
     """Return the peak memory of this process, in bytes.
 
@@ -72,4 +108,6 @@ def peak_memory() -> int:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(probe(Load(**json.loads(sys.argv[1])))) + "\n")
+    _given = json.loads(sys.argv[1])
+    _found = probe_rotation(RotationLoad(**_given)) if "tokens" in _given else probe(Load(**_given))
+    sys.stdout.write(json.dumps(_found) + "\n")

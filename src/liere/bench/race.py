@@ -13,7 +13,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from liere.errors import InputError
 
@@ -79,6 +79,10 @@ class Race:
         """Return the additional seconds of a candidate over the baseline, compared round by round."""
         return self._compare(lambda own, base: own - base, name)
 
+    def summary(self, name: str) -> dict[str, Any]:
+        """Return times and ratios of a contestant, as JSON holds them."""
+        return {"seconds": self.times(name).as_dict(), "ratio": self.ratio(name).as_dict()}
+
     def _compare(self, how: Callable[[float, float], float], name: str, to: str | None = None) -> Spread:
         base = self.seconds[self.baseline if to is None else to]
         return spread([how(*pair) for pair in zip(self.seconds[name], base, strict=True)])
@@ -117,7 +121,7 @@ def race(
         Spread(low=1.0, median=1.0, high=1.0)
     """
     if not contestants:
-        raise InputError("contestants is empty: name at least one")
+        raise InputError("contestants is empty: give at least one")
     if rounds < 1:
         raise InputError(f"rounds must be at least 1, got {rounds}")
     watch(name, 0, rounds)

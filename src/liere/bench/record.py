@@ -54,7 +54,9 @@ class Answer:
     notes: list[str] = field(default_factory=list)
 
 
-def make_record(question: str, answer: Answer, *, quick: bool, load: float | None = None) -> dict[str, Any]:
+def make_record(
+    question: str, answer: Answer, *, quick: bool, load: float | None = None, arguments: str | None = None
+) -> dict[str, Any]:
     """Return the answer together with the command, date, machine and versions.
 
     Args:
@@ -62,9 +64,10 @@ def make_record(question: str, answer: Answer, *, quick: bool, load: float | Non
         answer: The answer to it.
         quick: Whether it was a quick run with small sizes and few rounds.
         load: System load before the first measurement, if known.
+        arguments: What follows `liere bench` on the command line, if it is more than the name of the question.
     """
     return {
-        "command": f"liere bench {question}" + (" --quick" if quick else ""),
+        "command": f"liere bench {arguments or question}" + (" --quick" if quick else ""),
         "question": question,
         "quick": quick,
         "rounds": answer.rounds,

@@ -97,16 +97,12 @@ def _measure_situation(situation: Situation, has_timm: bool, rounds: int, settin
             "model": name,
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
             "rounds": rounds,
-            "train": _summary(train, name),
-            "inference": _summary(infer, name),
+            "train": train.summary(name),
+            "inference": infer.summary(name),
             "placement": _placement(train, name, twins.get(name)),
         }
         for name, model in models.items()
     ]
-
-
-def _summary(result: Race, name: str) -> dict[str, Any]:
-    return {"seconds": result.times(name).as_dict(), "ratio": result.ratio(name).as_dict()}
 
 
 def _placement(result: Race, name: str, twin: str | None) -> dict[str, Any] | None:

@@ -111,6 +111,19 @@ def _step(record: dict[str, Any]) -> list[Table]:
     return [*tables[:-1], tables[-1]._replace(legend=legend + record["notes"]), *_placement(record)]
 
 
+def _timm(record: dict[str, Any]) -> list[Table]:
+    first, *others = record["rows"]
+    parts = ("train", "inference")
+    rows = [
+        [first["model"], *(f"1 = {seconds(first[part]['seconds']['median'])}" for part in parts)],
+        *([row["model"], *(with_quartiles(row[part]["ratio"]) for part in parts)] for row in others),
+    ]
+    header = ["model", "train step, to the original", "inference, to the original"]
+    legend = ["Train step: forward, loss, backward. Inference: rotations are cached from the previous call."]
+    title = f"What does converting {first['name']} cost? {first['situation']}"
+    return [Table(title, header, rows, legend + _rule(record) + record["notes"])]
+
+
 def _placement(record: dict[str, Any]) -> list[Table]:
     rows = [row for row in record["rows"] if row.get("placement")]
     if not rows:
@@ -179,10 +192,38 @@ def _loading(record: dict[str, Any]) -> list[Table]:
     return [Table("Does training wait for data?", header, rows, legend)]
 
 
+def _points(record: dict[str, Any]) -> list[Table]:
+    timed = [row for row in record["rows"] if "ratio" in row]
+    weighed = [row for row in record["rows"] if "memory" in row]
+    steps = [
+        [
+            row["model"],
+            f"1 = {seconds(row['seconds']['median'])}" if row is timed[0] else with_quartiles(row["ratio"]),
+            "" if row is timed[0] else with_quartiles(row["to_rope_mixed"]),
+        ]
+        for row in timed
+    ]
+    memory = [
+        [row["model"], f"{row['used_bytes'] / 2**30:.2f} GB", f"{row['memory']['median']:.2f}"] for row in weighed
+    ]
+    header = ["model", "train step, to none", "to rope_mixed"]
+    legend = [*record["notes"], *_rule({**record, "rows": timed})]
+    explained = [
+        "One forward and backward pass of rope(q, k, positions), each in a fresh process. Tensors: queries, keys and",
+        "their gradients.",
+    ]
+    return [
+        Table(f"What do positions of each sample cost? {timed[0]['situation']}", header, steps, legend),
+        Table(f"And memory? {weighed[0]['situation']}", ["model", "memory", "to the tensors"], memory, explained),
+    ]
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], list[Table]]] = {
     "rotations": _rotations,
     "step": _step,
+    "timm": _timm,
     "memory": _memory,
     "scaling": _scaling,
     "loading": _loading,
+    "points": _points,
 }

@@ -24,6 +24,7 @@ QUESTIONS = {
     "memory": "how much memory does a train step need?",
     "scaling": "how does the cost grow with tokens, block size, axes and batch size?",
     "loading": "does training wait for data?",
+    "points": "how much time and memory do per-sample positions cost? A train step over point clouds",
 }
 
 
@@ -54,6 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads", type=positive_number, metavar="N", help="number of torch threads (default: chosen by torch)"
     )
+    parser.add_argument(
+        "--timm",
+        metavar="NAME",
+        help="for the question step: compare this timm model with its conversion to LieRE_8 instead",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON, by question, instead of tables")
 
 
@@ -61,6 +67,8 @@ def run(args: argparse.Namespace) -> None:
     """Measure; write and print the answer to each question as soon as it is known."""
     if args.question not in (*QUESTIONS, "all"):
         raise InputError(f"unknown question {args.question!r}: {suggest(args.question, [*QUESTIONS, 'all'])}")
+    if args.timm is not None and args.question != "step":
+        raise InputError(f"--timm {args.timm} belongs to the question step, got {args.question!r}: liere bench step")
     from liere.bench.record import system_load
     from liere.files.writing import prepare_folder
     from liere.report.drawing import require_matplotlib
@@ -70,19 +78,31 @@ def run(args: argparse.Namespace) -> None:
     load, records = system_load(), {}
     with _threads(args.threads):
         for question in QUESTIONS if args.question == "all" else [args.question]:
-            records[question] = _answer(question, args, load)
+            record = _answer(question, args, load)
+            records[record["question"]] = record
     if args.json:
         say(json.dumps(records, indent=1))
 
 
 def _answer(question: str, args: argparse.Namespace, load: float | None) -> dict[str, Any]:
-    from liere.bench import loading, memory, rotations, scaling, step
+    from liere.bench import loading, memory, points, rotations, scaling, step, timm_step
     from liere.bench.figures import draw_record
     from liere.bench.record import Settings, make_record, write_record
 
-    modules = {"rotations": rotations, "step": step, "memory": memory, "scaling": scaling, "loading": loading}
+    modules = {
+        "rotations": rotations,
+        "step": step,
+        "memory": memory,
+        "scaling": scaling,
+        "loading": loading,
+        "points": points,
+    }
     settings = Settings(quick=args.quick, rounds=args.rounds, watch=_watcher())
-    record = make_record(question, modules[question].measure(settings), quick=args.quick, load=load)
+    if args.timm is None:
+        record = make_record(question, modules[question].measure(settings), quick=args.quick, load=load)
+    else:
+        answer = timm_step.measure(args.timm, settings)
+        record = make_record("timm", answer, quick=args.quick, load=load, arguments=f"step --timm {args.timm}")
     path = write_record(record, args.output)
     draw_record(record, path.with_suffix(".png"))
     if not args.json:

@@ -18,8 +18,8 @@ HELP = "train several encodings with the same recipe and several seeds, evaluate
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.usage = (
-        "liere compare --config FILE [--encodings NAME ...] [--seeds N ...] [--sizes N ...] [--examples N] "
-        "[--jobs N] [--out DIR] [--SECTION.FIELD X ...]"
+        "liere compare --config FILE [--encodings NAME ...] [--seeds N ...] [--sizes N ...]\n"
+        "                     [--examples N] [--jobs N] [--out DIR] [--SECTION.FIELD VALUE ...]"
     )
     parser.add_argument(
         "--config", type=Path, required=True, metavar="FILE", help="configuration file with the recipe of all runs"

@@ -21,7 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sheet = "write an image with examples of a data set and their labels"
     preview = actions.add_parser("preview", help=sheet, description=f"{sheet.capitalize()}.")
     preview.set_defaults(parser=preview)  # for suggestions when an option is misspelled
-    preview.add_argument("name", metavar="NAME", help="data set, such as spatial or cifar10; see docs/data.md")
+    preview.add_argument(
+        "name", metavar="NAME", help="data set, such as spatial or cifar10; see docs/how-to/data-sets.md"
+    )
     preview.add_argument("--split", default="train", help="train, val or test (default: train)")
     preview.add_argument(
         "--count", type=positive_number, default=24, metavar="N", help="number of examples (default: 24)"

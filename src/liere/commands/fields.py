@@ -31,15 +31,15 @@ def add_fields(parser: argparse.ArgumentParser, only: str | None = None) -> None
             continue
         if section not in groups:
             groups[section] = parser.add_argument_group(
-                f"{section} fields" if section else "fields", "override the configuration"
+                f"{section} fields" if section else "fields", "override fields of the configuration"
             )
-        default = "null" if field.default is None else field.default
+        default = "null" if field.default is None else "empty" if field.default == "" else field.default
         names = [name] if only is None else list(dict.fromkeys([short.replace("_", "-"), short, name]))
         groups[section].add_argument(
             *(f"--{one}" for one in names),
             dest=PREFIX + name,
             default=argparse.SUPPRESS,
-            metavar="X",
+            metavar="VALUE",
             help=f"{field.description} (default: {default})".replace("%", "%%"),
         )
 

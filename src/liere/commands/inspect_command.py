@@ -36,9 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--encoding", default="liere8", help="name of the encoding (default: liere8)")
     parser.add_argument("--size", help="model size, if MODEL is a weights file of this library")
     parser.add_argument(
-        "--out", type=Path, default=Path("liere-inspect"), help="folder for the results (default: ./liere-inspect)"
+        "--out",
+        type=Path,
+        default=Path("liere-inspect"),
+        metavar="DIR",
+        help="folder for the results (default: ./liere-inspect)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of weights and inputs (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of weights and inputs (default: 0)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table, without writing files")
     add_model_arguments(parser, "options of create_model or the encoding, such as pool=mean or share_heads=true")
 

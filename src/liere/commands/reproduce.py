@@ -22,11 +22,11 @@ SCALES = ("small", "paper")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.usage = (
-        "liere reproduce (list | all | NAME) [--scale small|paper] [--only DATA] [--seeds N ...] "
-        "[--encodings NAME ...] [--data DIR] [--out DIR] [--jobs N] [--smoke] [--own] [--dry-run] [--configs DIR] "
-        "[--export DIR] [--SECTION.FIELD X ...]"
+        "liere reproduce (list | all | NAME) [--scale small|paper] [--only DATA] [--seeds N ...]\n"
+        "                       [--encodings NAME ...] [--data DIR] [--out DIR] [--jobs N] [--smoke]\n"
+        "                       [--own] [--dry-run] [--configs DIR] [--export DIR] [--SECTION.FIELD VALUE ...]"
     )
-    parser.add_argument("name", metavar="NAME", help="a name printed by `liere reproduce list`, or all, or list")
+    parser.add_argument("name", metavar="NAME", help="list to print all names, one of these names, or all")
     parser.add_argument("--scale", choices=SCALES, default="small", help="scale of the experiments (default: small)")
     parser.add_argument(
         "--only", action="append", default=[], metavar="DATA", help="use this data set only; can be repeated"
@@ -144,7 +144,8 @@ def _plan(name: str, args: argparse.Namespace, options: dict[str, Any]) -> None:
         say(f"{name}: needs no runs")
     elif args.configs is not None:
         number = write_configs(reproduction, args.configs)
-        say(f"wrote {number} configurations to {args.configs}; to train one, run: liere train --config FILE")
+        what = "1 configuration" if number == 1 else f"{number} configurations"
+        say(f"wrote {what} to {args.configs}; to train one, run: liere train --config FILE")
     else:
         say("\n".join(describe_missing(reproduction)))
         reproduction.check()

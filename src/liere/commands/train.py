@@ -17,7 +17,8 @@ HELP = "train a model from a configuration, or resume a run"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.usage = (
-        "liere train (--config FILE [--out RUN] [--SECTION.FIELD X ...] | --resume RUN) [--steps N] [--dry-run]"
+        "liere train (--config FILE [--out RUN] [--SECTION.FIELD VALUE ...] | --resume RUN)\n"
+        "                   [--steps N] [--dry-run]"
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file, like those in experiments/")
     parser.add_argument(

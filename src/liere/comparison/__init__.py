@@ -1,1 +1,1 @@
-"""Comparisons: which runs there are, and how they are trained and evaluated, several at a time."""
+"""Comparisons: plan the runs, then train and evaluate them, several at a time."""

@@ -1,4 +1,4 @@
-"""The demo: absolute positions fail at the spatial task, learned rotations solve it, also on larger images."""
+"""The demo: absolute positions fail the spatial task, learned rotations solve it, even on larger images."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from liere.runs.config_file import read_config
 
 __all__ = ["ENCODINGS", "EXAMPLES", "HARDWARE", "QUICK_RECIPE", "RECIPE", "SIZES", "demo_plan", "describe_demo"]
 
-RECIPE = "spatial/placement.yaml"  # below experiments/
-HARDWARE = {"hardware.accelerator": "cpu"}  # the figures that the demo promises are of a CPU
+RECIPE = "spatial/placement.yaml"  # in experiments/
+HARDWARE = {"hardware.accelerator": "cpu"}  # the demo's expected numbers were measured on a CPU
 SIZES = (108, 168, 276, 372)
 EXAMPLES = 500
-# Generators of blocks of b start in [0, 2 pi sqrt(2 / b)), which was chosen in trials: docs/spatial.md.
+# Generators of b x b blocks start in [0, 2 pi sqrt(2 / b)), the best range in trials: docs/results/spatial.md.
 ENCODINGS = (
     "absolute",
     "visionllama",
@@ -28,13 +28,13 @@ QUICK_SIZES = (60, 84)
 
 
 def demo_plan(folder: Path, *, quick: bool, seed: int, slots: int | None) -> Plan:
-    """Return the runs of the demo.
+    """Return the plan of the demo.
 
     Args:
-        folder: Where to keep them.
-        quick: Whether to compare two encodings on a small grid, in under two minutes.
+        folder: Folder of the runs.
+        quick: Whether to compare only two encodings on a small grid, in under two minutes.
         seed: Seed of all runs.
-        slots: Processes at a time; None for one per GPU, or else one per core.
+        slots: Number of parallel processes; None for one per GPU, or one per core without a GPU.
     """
     name = QUICK_RECIPE if quick else RECIPE
     return make_plan(
@@ -51,11 +51,11 @@ def demo_plan(folder: Path, *, quick: bool, seed: int, slots: int | None) -> Pla
 
 
 def describe_demo(plan: Plan, *, quick: bool) -> str:
-    """Return what the demo is about, in two lines."""
+    """Return a two-line description of the demo."""
     config = plan.runs[0].config
     chance = "Guessing gives 25 %." if quick else "Counting arrows alone gives 44 %."
     return (
-        f"The Y's base points at an arrow: which way does it point? {len(plan.runs)} models learn to answer from\n"
-        f"{config.training.examples:,} images of {config.data.side} px each, then see larger ones for the first time. "
+        f"The base of a Y points at an arrow: which way does that arrow point? {len(plan.runs)} models train on\n"
+        f"{config.training.examples:,} images of {config.data.side} px each, then are tested on larger, unseen sizes. "
         f"{chance}"
     )

@@ -1,4 +1,4 @@
-"""What is shown while runs are trained and tested: a table that grows, and how far the others are."""
+"""Terminal output during a comparison: a growing result table, and the progress of active runs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["ComparisonDisplay", "run_state"]
 
 
 class ComparisonDisplay:
-    """A table that grows as runs end, and a line below it that tells how far the others are.
+    """A table that grows as runs finish, and a line below it with the progress of active runs.
 
     Args:
         plan: The comparison.
-        is_shown: Whether anything is shown.
+        is_shown: Whether to print anything.
     """
 
     def __init__(self, plan: Plan, *, is_shown: bool = True) -> None:
@@ -30,7 +30,7 @@ class ComparisonDisplay:
         self.line = ProgressLine(is_shown=is_shown)
 
     def add(self, run: Run) -> None:
-        """Show a run that ended."""
+        """Add a finished run to the table."""
         self.clear()
         accuracies = {record["size"]: record["accuracy"]["value"] for record in plain_evaluations(run)}
         reached = examples_to_target(run)
@@ -49,25 +49,25 @@ class ComparisonDisplay:
         self.ended += 1
 
     def fail(self, line: str) -> None:
-        """Show why a run failed."""
+        """Print why a run failed."""
         self.clear()
         if self.is_shown:
             warn(line)
 
     def show(self, running: list[Run]) -> None:
-        """Show how far the runs are that are being trained or tested."""
+        """Show the progress of the active runs."""
         self.line.show(f"{self.ended} of {len(self.plan.runs)} done; " + "; ".join(map(run_state, running)))
 
     def clear(self) -> None:
-        """Take the last line away."""
+        """Erase the progress line."""
         self.line.clear()
 
 
 def run_state(run: Run) -> str:
-    """Say how far a run is."""
+    """Return a short text on the progress of a run."""
     rows = run.metric_rows()
     total = run.config.training.steps
     step = int(rows[-1]["step"]) if rows else 0
     validations = [row["val_accuracy"] for row in rows if row["val_accuracy"]]
-    accuracy = f", {100 * float(validations[-1]):.0f} % right" if validations else ""
+    accuracy = f", {100 * float(validations[-1]):.0f} % accuracy" if validations else ""
     return f"{run.folder.name}: " + ("testing" if step >= total else f"{100 * step // total} % trained{accuracy}")

@@ -1,4 +1,4 @@
-"""Training and evaluating the runs of a plan, several at a time, each in a process of its own."""
+"""Train and evaluate the runs of a plan, several at a time, each in its own process."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from liere.runs.run import Run, create_run, open_run
 
 __all__ = ["run_plan"]
 
-LOG_BYTES = 65_536  # of the end of a log, to find its last line
-LOCK_PATIENCE = 30.0  # seconds: the processes of a comparison that was killed need a step to notice
+LOG_BYTES = 65_536  # read from the end of a log to find its last line
+LOCK_PATIENCE = 30.0  # seconds; processes of a killed comparison notice it only after their next step
 
 
 def run_plan(
@@ -35,13 +35,13 @@ def run_plan(
     ended: Callable[[Run], None],
     failed: Callable[[str], None],
 ) -> None:
-    """Train and evaluate what is missing.
+    """Train and evaluate the missing runs of a plan.
 
     Args:
         plan: The comparison.
-        watch: Told twice a second which runs are at work.
-        ended: Told of each run that is done, those that were done before first.
-        failed: Told of each run that failed, in a line.
+        watch: Called twice a second with the active runs.
+        ended: Called with each finished run, starting with those that were finished before.
+        failed: Called with one line of text for each failed run.
     """
     missing: dict[str, PlannedRun] = {}
     for planned in plan.runs:
@@ -49,7 +49,7 @@ def run_plan(
             ended(open_run(planned.folder))
         else:
             missing[planned.folder.name] = planned
-    # The longest first: a long one alone at the end would leave others idle.
+    # Longest runs first: a long run left for the end would leave other processes idle.
     order = sorted(missing.values(), key=lambda planned: -planned.operations)
     jobs = [
         Job(
@@ -75,13 +75,13 @@ def run_plan(
 
 
 def _given_data(config: RunConfig) -> GivenData | None:
-    """Return the data that a run was given from Python, for another process; None if it is in files."""
+    """Return data that was passed in from Python, to send to another process; None if the data is in files."""
     data = config.data
     return find_given(data.digest, data.description, data.examples) if isinstance(data, PythonData) else None
 
 
 def _train_and_evaluate(planned: PlannedRun, encoding: SentEncoding | None, data: GivenData | None, slot: Slot) -> None:
-    """Do what is missing of a run; in a process of its own, which knows `data` by having received it."""
+    """Finish a run; called in its own process, where unpickling `data` makes it available."""
     if encoding is not None:
         encoding.receive()
     if torch.cuda.device_count() > 1:
@@ -97,7 +97,7 @@ def _train_and_evaluate(planned: PlannedRun, encoding: SentEncoding | None, data
         sys.stdout.flush()
 
     exists = (planned.folder / "config.yaml").exists()
-    # A run that is resumed has the hardware and the place of the data that are asked for now.
+    # A resumed run uses the hardware and the data folder of the current call, not those it was started with.
     root = getattr(planned.config.data, "root", None)
     there = Run(planned.folder, planned.config, None if root is None else Path(root))
     run = there if exists else create_run(planned.folder, planned.config)
@@ -113,12 +113,12 @@ def _train_and_evaluate(planned: PlannedRun, encoding: SentEncoding | None, data
 
 @contextmanager
 def _ending_with(parent: Connection) -> Iterator[None]:
-    """End this process at once where its parent ends: training stops by itself, an evaluation has nothing to save."""
+    """Exit immediately if the parent process ends: training handles that itself, evaluation has nothing to save."""
     is_over = threading.Event()
 
     def watch() -> None:
         while not is_over.wait(0.5):
-            if parent.poll():  # the writing end is gone
+            if parent.poll():  # the parent's end of the pipe is closed
                 os._exit(1)
 
     watcher = threading.Thread(target=watch, daemon=True)
@@ -132,8 +132,8 @@ def _ending_with(parent: Connection) -> Iterator[None]:
 
 def _last_line(log: Path) -> str:
     if not log.exists():
-        return "it said nothing"
+        return "no output"
     with open_regular(log) as file:
         file.seek(max(0, log.stat().st_size - LOG_BYTES))
         lines = file.read(LOG_BYTES).decode("utf-8", errors="replace").splitlines()
-    return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "no output")

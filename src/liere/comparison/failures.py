@@ -1,4 +1,4 @@
-"""Runs that failed while others went on, and work that was interrupted."""
+"""Errors for failed runs and interrupted comparisons."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from liere.errors import UserError
 
 __all__ = ["KEPT", "RunsFailedError"]
 
-KEPT = "what is finished is kept: run the same command again to resume"
+KEPT = "finished runs are kept: run the same command again to resume"
 
 
 class RunsFailedError(UserError, RuntimeError):
-    """Some runs failed. Those that did not are kept, and are not repeated.
+    """Raised when some runs failed; finished runs are kept and will not be repeated.
 
     Attributes:
-        result: What came out of the others; None where nothing did.
+        result: The result of the other runs; None if there is none.
     """
 
     def __init__(self, what: str, failures: Sequence[str], result: Any = None) -> None:

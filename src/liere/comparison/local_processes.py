@@ -1,4 +1,4 @@
-"""Work in several processes at once, each with a log of its own."""
+"""Run jobs in parallel processes, each with its own log."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from liere.errors import UserError
 
 __all__ = ["Job", "Slot", "run_jobs"]
 
-POLL = 0.5  # seconds between looks at the processes
-PRELOADED = ("liere.evaluation.evaluate",)  # imported once; processes are copies of one that has it
+POLL = 0.5  # seconds between checks of the processes
+PRELOADED = ("liere.evaluation.evaluate",)  # imported once in the process that the others are forked from
 
 
 @dataclass(frozen=True)
 class Slot:
-    """The place that a job has among those at work.
+    """The slot that a job occupies.
 
     Attributes:
         number: From 0 to the number of slots - 1.
-        parent: Can be read once the process that started the jobs is gone: it is at its end then.
+        parent: A pipe that becomes readable (at end of file) when the process that started the jobs ends.
     """
 
     number: int
@@ -37,13 +37,13 @@ class Slot:
 
 @dataclass(frozen=True)
 class Job:
-    """A piece of work.
+    """A unit of work.
 
     Attributes:
-        name: What to call it.
+        name: Name of the process.
         work: A function of a module that other processes can import.
-        arguments: What it is called with; it gets its `Slot` as well, as the last one.
-        log: File for what it prints; added to.
+        arguments: Arguments of `work`; the job's `Slot` is appended.
+        log: File to which its output is appended.
     """
 
     name: str
@@ -59,19 +59,19 @@ def run_jobs(
     watch: Callable[[list[Job]], None],
     ended: Callable[[Job, int], None],
 ) -> None:
-    """Run jobs, at most so many at a time, in order; when the caller is interrupted, wait for those that run to stop.
+    """Run jobs in order, at most `slots` at a time; if interrupted, stop the active jobs and wait for them.
 
     Args:
-        jobs: What to do.
-        slots: How many processes at a time.
-        watch: Told twice a second which jobs are running.
-        ended: Told of each job that ended, with its exit code, negative for a signal.
+        jobs: The jobs.
+        slots: Number of parallel processes.
+        watch: Called twice a second with the active jobs.
+        ended: Called with each job that ended and its exit code, which is negative after a signal.
     """
     method = "forkserver" if sys.platform == "linux" else "spawn"
     context: Any = multiprocessing.get_context(method)
     if method == "forkserver":
         context.set_forkserver_preload(list(PRELOADED))
-    # Nothing is ever sent: the reading end notices when the writing end, which only this process has, is gone.
+    # Nothing is ever sent: the reading end reports end of file once this process, the only writer, is gone.
     parent, alive = context.Pipe(duplex=False)
     waiting, running, free = list(jobs), dict[int, tuple[Job, Any]](), list(range(slots))
     try:
@@ -92,7 +92,7 @@ def run_jobs(
                     ended(job, process.exitcode)
     finally:
         for _, process in running.values():
-            process.terminate()  # asks it to save and stop
+            process.terminate()  # a request to save and stop
         for _, process in running.values():
             process.join()
         alive.close()
@@ -100,7 +100,7 @@ def run_jobs(
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Keep a new process from executing the caller's script, which may start this very work, as its `__main__`."""
+    """Keep new processes from importing the caller's script as `__main__`, which might start the same jobs again."""
     main: Any = sys.modules["__main__"]
     before = {name: getattr(main, name) for name in ("__file__", "__spec__") if hasattr(main, name)}
     main.__file__ = main.__spec__ = None
@@ -113,7 +113,7 @@ def _without_main() -> Iterator[None]:
 
 
 def _work(job: Job, slot: Slot) -> None:
-    # Loaders of this process start their workers as they would in any other.
+    # Data loaders in this process should start workers with the default method.
     multiprocessing.set_start_method(None, force=True)
     job.log.parent.mkdir(parents=True, exist_ok=True)
     with job.log.open("a") as log:
@@ -127,5 +127,5 @@ def _work(job: Job, slot: Slot) -> None:
             log.flush()
             sys.exit(1)
         except Exception:
-            traceback.print_exc()  # while the log is open
+            traceback.print_exc()  # here, because the log is closed afterwards
             sys.exit(1)

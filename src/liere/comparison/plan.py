@@ -1,4 +1,4 @@
-"""Several encodings, several seeds, one recipe: which runs there are."""
+"""Plan a comparison: the runs of several encodings and seeds with one recipe."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ __all__ = ["Plan", "default_slots", "make_plan"]
 
 @dataclass(frozen=True)
 class Plan:
-    """Several runs.
+    """The runs of a comparison.
 
     Attributes:
-        folder: Where they are kept.
-        runs: What to train and test.
-        slots: Processes at a time.
+        folder: Folder of the comparison.
+        runs: Runs to train and test.
+        slots: Number of parallel processes.
     """
 
     folder: Path
@@ -39,7 +39,7 @@ class Plan:
 
     @property
     def sizes(self) -> list[int]:
-        """Image sizes that all runs are tested at, with nothing else other than in training."""
+        """Image sizes at which all runs are tested with no other change from training."""
         plain = [{one.size for one in run.conditions if one.is_plain} for run in self.runs]
         return sorted(set.intersection(*plain))
 
@@ -56,26 +56,26 @@ def make_plan(
     slots: int | None,
     source: str = "",
 ) -> Plan:
-    """Say what a comparison will run, with everything checked.
+    """Return the plan of a comparison, with every configuration checked.
 
     Args:
         content: The recipe, as `read_config` returns it.
-        overrides: Fields to override, by dotted name, as text of the command line.
-        encodings: What to compare: names with options, as `parse_encoding` reads them, or classes.
-        seeds: Seeds of every encoding.
-        sizes: Image sizes to evaluate at; None for the size in training.
-        examples: Test examples; None for all.
-        folder: Where to keep it.
-        slots: Processes at a time; None for one per GPU, or else one per core.
-        source: Where the recipe came from, for messages.
+        overrides: Fields to override, by dotted name, with values as text.
+        encodings: Encodings to compare: names with options, as `parse_encoding` reads them, or classes.
+        seeds: Seeds for every encoding.
+        sizes: Image sizes to evaluate at; None for the training size.
+        examples: Number of test examples; None for all.
+        folder: Folder of the comparison.
+        slots: Number of parallel processes; None for one per GPU, or one per core without a GPU.
+        source: File name of the recipe, for messages.
 
     Raises:
-        ValueError: If something does not fit, or the folder holds runs of another recipe.
+        ValueError: If a setting is invalid, or the folder contains runs of another recipe.
     """
     texts = dict.fromkeys(map(encoding_text, encodings))
     wanted = [(text, parse_encoding(text), seed) for text in texts for seed in dict.fromkeys(seeds)]
     if not wanted:
-        raise InputError("a comparison needs at least one encoding and one seed")
+        raise InputError("encodings and seeds must not be empty: pass at least one of each")
     slots = min(slots or default_slots(parse_config(content, overrides, source)), len(wanted))
     threads = max(available_cores() // slots, 1)
     runs = []
@@ -89,12 +89,12 @@ def make_plan(
         config.hardware.check()
         if config.hardware.devices * config.hardware.nodes > 1:
             raise InputError(
-                f"hardware.devices is {config.hardware.devices}, but a comparison trains each run on one device, "
-                "several runs at a time: leave it out, or train with liere train"
+                f"hardware.devices is {config.hardware.devices}, but a comparison trains each run on one device and "
+                "several runs in parallel: leave it out, or train single runs with liere train"
             )
         for size in (config.data.side, *(sizes or ())):
             config.check_size(size)
-        build_model(config)  # what does not fit is told now
+        build_model(config)  # reports invalid settings before training starts
         conditions = tuple(Condition(size) for size in dict.fromkeys(sizes or [config.data.side]))
         run = PlannedRun(folder / "runs" / f"{file_name(text)}-seed{seed}", config, conditions, examples)
         check_recipe(run)
@@ -103,7 +103,7 @@ def make_plan(
 
 
 def default_slots(config: RunConfig) -> int:
-    """Return how many runs to train at a time: one per GPU, or else one per core."""
+    """Return how many runs to train in parallel: one per GPU, or one per core without a GPU."""
     if config.hardware.accelerator == "cpu":
         return available_cores()
     return torch.cuda.device_count() or (1 if torch.backends.mps.is_available() else available_cores())

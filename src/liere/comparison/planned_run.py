@@ -1,4 +1,4 @@
-"""One run of a plan: what to train, how to test it, and how much of that is done."""
+"""One run of a plan: its configuration, its tests, and whether they are done."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["PlannedRun", "check_recipe"]
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run: what to train and how to test it.
+    """A run to train and test.
 
     Attributes:
-        folder: Where it is kept.
-        config: What it is.
-        conditions: How it is to be tested.
-        examples: With how many test examples; None for all.
+        folder: Folder of the run.
+        config: Configuration of the run.
+        conditions: Conditions to test it under.
+        examples: Number of test examples; None for all.
     """
 
     folder: Path
@@ -35,26 +35,26 @@ class PlannedRun:
 
     @property
     def log_file(self) -> Path:
-        """What its process prints; beside its folder, which appears as a whole, by itself."""
+        """Log file of its process, outside its folder because that folder is created atomically during the run."""
         return self.folder.with_name(f"{self.folder.name}.log")
 
     @cached_property
     def operations(self) -> float:
-        """What its training costs, in floating-point operations."""
+        """Estimated training cost in floating-point operations."""
         return estimate_operations(self.config)
 
     def is_trained(self, folder: Path | None = None) -> bool:
-        """Return whether it is trained, in its folder or in another."""
+        """Return whether the run is trained, in its own folder or in the one given."""
         folder = folder or self.folder
         return (folder / "config.yaml").exists() and open_run(folder).is_finished
 
     def is_done(self, folder: Path | None = None) -> bool:
-        """Return whether it is trained and tested, in its folder or in another."""
+        """Return whether the run is trained and tested, in its own folder or in the one given."""
         folder = folder or self.folder
         return self.is_trained(folder) and not self.untested(open_run(folder))
 
     def untested(self, run: Run) -> list[Condition]:
-        """Return the conditions that a run has not been tested under, with as many examples."""
+        """Return the planned conditions under which a run has not been tested with the planned number of examples."""
         found = {Condition.of(record) for record in run.evaluations("final") if self._is_enough(record)}
         return [condition for condition in self.conditions if condition not in found]
 
@@ -65,10 +65,12 @@ class PlannedRun:
 
 
 def check_recipe(planned: PlannedRun) -> None:
-    """Raise `ValueError` if there is a run of another recipe where one is planned, or no log can be written."""
+    """Raise `ValueError` if the folder contains a run of another recipe, or if the log cannot be written."""
     if planned.log_file.exists():
         check_regular(planned.log_file)
     if (planned.folder / "config.yaml").exists():
         there = open_run(planned.folder).config
         if there.fingerprint != planned.config.fingerprint:
-            raise InputError(f"{planned.folder} was made by another recipe: choose another --out, or delete it")
+            raise InputError(
+                f"{planned.folder} contains a run of a different recipe: choose another --out, or delete it"
+            )

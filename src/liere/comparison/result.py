@@ -1,4 +1,4 @@
-"""What came out of a comparison: rows for a notebook, a table for a terminal, and the report."""
+"""The result of a comparison: rows for a notebook, a table for the terminal, and the report."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ SPREAD = {"mean": "mean", "worst": "least", "best": "most", "low": "low", "high"
 
 @dataclass(frozen=True, repr=False)
 class ComparisonResult:
-    """What runs found together.
+    """The results of the runs of a comparison.
 
     Attributes:
-        runs: The runs, finished and tested.
-        summary: Everything that was found, as `report.json` holds it.
-        pages: The page of the report, once it is written.
+        runs: The finished and tested runs.
+        summary: All results, as stored in `report.json`.
+        pages: The HTML page of the report, once it is written.
     """
 
     runs: tuple[Run, ...]
@@ -37,21 +37,21 @@ class ComparisonResult:
 
     @property
     def page(self) -> Path | None:
-        """The page of the report; None where it was not written."""
+        """The HTML page of the report; None if it was not written."""
         return next(iter(self.pages), None)
 
     def table(self, *, pandas: bool | None = None) -> Any:
         """Return one row per encoding and image size.
 
-        A row has `encoding`, `size` (px), `mean`, `worst` and `best` accuracy of the seeds, `low` and `high` (the ends
-        of the 95 % confidence interval of the mean over seeds; None with one seed), `seeds` (a list), `examples` (of
-        the test), `parameters`, `encoding_parameters`, `trained_examples` and `seconds` (of training, per seed).
+        Columns: `encoding`; `size` in pixels; `mean`, `worst` and `best` accuracy over seeds; `low` and `high`, the
+        95 % confidence interval of the mean over seeds (None with one seed); `seeds`, a list; `examples`, the number of
+        test examples; `parameters`; `encoding_parameters`; `trained_examples`; `seconds` of training per seed.
 
         Args:
-            pandas: True for a `DataFrame`, False for a list of dicts; None for a `DataFrame` where pandas is installed.
+            pandas: True for a `DataFrame`, False for a list of dicts, None for a `DataFrame` if pandas is installed.
 
         Raises:
-            ImportError: If pandas is asked for and not installed.
+            ImportError: If `pandas` is True and pandas is not installed.
         """
         rows = [
             {"encoding": row["encoding"], "size": found["size"]}
@@ -65,24 +65,24 @@ class ComparisonResult:
         return as_frame(rows, pandas)
 
     def report(self, file: str | Path) -> Path:
-        """Write the report as a page, with Markdown, JSON and pictures beside it, and return the page.
+        """Write the report as HTML, with Markdown, JSON and pictures in the same folder, and return the HTML file.
 
         Args:
-            file: The page, like `"b.html"`.
+            file: The HTML file, for example `"report.html"`.
 
         Raises:
-            ValueError: If it is not the name of a page.
+            ValueError: If the file name does not end with `.html`.
             OSError: If it cannot be written.
         """
         file = Path(file)
         if file.suffix != ".html" or file.name.startswith("."):
-            raise InputError(f"file {str(file)!r} must end with .html: Markdown and JSON are written beside it")
+            raise InputError(f"file must be a name that ends with .html, for example report.html, got {str(file)!r}")
         prepare_folder(file.parent, "the folder of the report")
         sizes = [self.summary["train_size"], max(self.summary["sizes"])]
         return write_report(self.summary, make_pictures(self.runs, sizes), file.parent, file.stem)
 
     def __repr__(self) -> str:
-        """Show the table of the report, and what follows from it."""
+        """Return the result table and the headline of the report."""
         content = result_table(self.summary)
         return "\n".join(
             [*text_table(content.header, content.texts), *content.notes, "", headline(self.summary)],

@@ -1,4 +1,4 @@
-"""Classes of encodings for other processes, which do not know what this one has defined or registered."""
+"""Send user-defined encodings to other processes, where they are not yet defined or registered."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ __all__ = ["SentEncoding", "send_encoding"]
 
 @dataclass(frozen=True)
 class SentEncoding:
-    """A class that is not part of this library.
+    """A user-defined encoding class, pickled.
 
     Attributes:
-        content: The class, pickled: its place in a module or, if it has none, its code.
-        is_registered: Whether its own `name` is what the configuration has.
+        content: The pickled class: a reference to its module or, without one, its code.
+        is_registered: Whether the configuration refers to it by its registered `name`.
     """
 
     content: bytes
     is_registered: bool
 
     def receive(self) -> None:
-        """Make the class known in this process."""
+        """Make the class available in this process."""
         cls = pickle.loads(self.content)
         if self.is_registered:
             register_encoding(cls)
@@ -33,10 +33,10 @@ class SentEncoding:
 
 
 def send_encoding(name: str) -> SentEncoding | None:
-    """Return the encoding of a name for another process; None if it is one that every process has.
+    """Return a user-defined encoding in a form that can be sent to another process; None for built-in encodings.
 
     Raises:
-        ImportError: If it is defined in a script or notebook, and cloudpickle is not installed.
+        ImportError: If it is defined in a script or notebook and cloudpickle is not installed.
     """
     cls, _ = find_encoding(name)
     if is_built_in(cls):
@@ -45,7 +45,7 @@ def send_encoding(name: str) -> SentEncoding | None:
 
 
 def _pickled(cls: type[PositionEncoding], name: str) -> bytes:
-    if cls.__module__ != "__main__":  # which is another module in another process
+    if cls.__module__ != "__main__":  # `__main__` is a different module in each process
         try:
             return pickle.dumps(cls)
         except (pickle.PicklingError, AttributeError):  # defined in a function, or replaced in its module
@@ -54,7 +54,7 @@ def _pickled(cls: type[PositionEncoding], name: str) -> bytes:
         import cloudpickle
     except ImportError:
         raise ImportError(
-            f"encoding {name!r} is defined in a script or notebook, and other processes get it by cloudpickle: "
-            "pip install cloudpickle, or put the class in a module"
+            f"encoding {name!r} is defined in a script or notebook and needs cloudpickle to reach other processes: "
+            "pip install cloudpickle, or move the class to a module"
         ) from None
     return bytes(cloudpickle.dumps(cls))

@@ -1,6 +1,6 @@
-"""Data sets, one per file: its section of a configuration, its facts and its loader, side by side.
+"""Data sets, one per file, each with its configuration section, its facts and its loader.
 
-What is exported here needs torch alone; `liere.data.registry` opens any data set by name.
+Everything exported here needs only torch; `liere.data.registry` opens any data set by name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Examples that are held in memory, decoded once."""
+"""Examples held in memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from liere.shapes import Int
 __all__ = ["ArrayData", "resize", "scale_size"]
 
 RESIZED_PIXELS = 2**23
-"""Pixels that any example may be resized to; others to 8 times as many as they have."""
+"""Any example may be resized up to this many pixels; larger ones up to 8 times their own number."""
 
 
 class ArrayData(ExampleSet):
@@ -27,9 +27,8 @@ class ArrayData(ExampleSet):
     Args:
         images: `[examples, channels, *size]`, uint8 or float.
         labels: `[examples]`, from 0.
-        facts: Of the data set; its `image_size` may differ from that of the images, which are then resized, batch by
-            batch.
-        augmentation: What happens to training examples.
+        facts: Facts of the data set; if its `image_size` differs from that of the images, each batch is resized.
+        augmentation: Augmentation of training examples; None for none.
 
     Example:
         >>> images, labels = torch.zeros(5, 1, 8, 8, dtype=torch.uint8), torch.tensor([0, 1, 0, 1, 1])
@@ -46,20 +45,22 @@ class ArrayData(ExampleSet):
         augmentation: Augmentation | None = None,
     ) -> None:
         if len(images) != len(labels):
-            raise InputError(f"there are {len(images)} images, but {len(labels)} labels")
+            raise InputError(
+                f"images and labels must have the same length, got {len(images)} images and {len(labels)} labels"
+            )
         self.images, self.labels, self._facts = images, labels, facts
         self.augmentation = augmentation or Augmentation()
 
     @property
     def facts(self) -> DataFacts:
-        """What a model has to know of it."""
+        """Properties of the data set that a model needs."""
         return self._facts
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def load(self, indices: Sequence[int], bits: Int[Tensor, "batch"] | None = None) -> Batch:
-        """Return a batch, augmented if there are random bits."""
+        """Return a batch, augmented if random bits are given."""
         ids = torch.tensor(indices, dtype=torch.long)
         images = self.images[ids]
         if bits is not None and self.augmentation:
@@ -68,7 +69,7 @@ class ArrayData(ExampleSet):
 
 
 def resize(images: Tensor, size: Sequence[int]) -> Tensor:
-    """Return images `[batch, channels, *axes]` at another size, interpolated linearly, and antialiased in 2-D.
+    """Return images `[batch, channels, *axes]` resized by linear interpolation, with antialiasing in 2-D.
 
     Example:
         >>> resize(torch.zeros(2, 3, 4, 8, 8, dtype=torch.uint8), (4, 16, 16)).shape
@@ -84,16 +85,16 @@ def resize(images: Tensor, size: Sequence[int]) -> Tensor:
 
 
 def scale_size(size: tuple[int, ...], side: int | None, name: str, *, keep_first: bool = False) -> tuple[int, ...]:
-    """Return the length of each axis where the last one is `side`, the others in proportion.
+    """Return the axis lengths after scaling the last axis to `side` and the others in proportion.
 
     Args:
         size: Length of each axis of the examples.
-        side: The new length of the last one; None for the old one.
-        name: Of the examples, for the message.
-        keep_first: Whether the first axis, of frames, keeps its length.
+        side: New length of the last axis; None to keep all lengths.
+        name: Name of the examples in the error message.
+        keep_first: Whether the first axis (frames) keeps its length.
 
     Raises:
-        ValueError: If that is a lot, as it is where the last axis is by far the shortest.
+        ValueError: If the result is too large, which happens when the last axis is by far the shortest.
 
     Example:
         >>> scale_size((4, 32, 16), 8, "clips"), scale_size((4, 32, 16), 8, "clips", keep_first=True)
@@ -104,7 +105,5 @@ def scale_size(size: tuple[int, ...], side: int | None, name: str, *, keep_first
     scaled = tuple(max(round(side * length / size[-1]), 1) for length in size)
     scaled = (size[0], *scaled[1:]) if keep_first else scaled
     if math.prod(scaled) > max(8 * math.prod(size), RESIZED_PIXELS):
-        raise InputError(
-            f"{name} have axes {size} and would have {scaled} where the last one is {side}: choose a smaller size"
-        )
+        raise InputError(f"{name} have axes {size} and would grow to {scaled} at size {side}: choose a smaller size")
     return scaled

@@ -1,4 +1,4 @@
-"""Random changes of training images, each a function of random bits: the same for any number of workers."""
+"""Augmentation of training images as a function of random bits, identical for any number of workers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["Augmentation", "check_rand_augment", "rand_augment"]
 
 @dataclass(frozen=True)
 class Augmentation:
-    """What happens to training images, in this order: RandAugment, flip, crop.
+    """Augmentation of training images, applied in this order: RandAugment, flip, crop.
 
     Attributes:
-        padding: Pixels of black on each side, from which a crop of the old size is taken anywhere; 0: no crop.
-        flip: Whether every other image is mirrored, left to right.
-        rand_augment: Operations an image and their magnitude (of 30), as torchvision's `RandAugment` takes them.
+        padding: Black pixels added on each side before a random crop of the original size; 0: no crop.
+        flip: Whether each image is mirrored left to right with probability 1/2.
+        rand_augment: Operations per image and their magnitude (0 to 30), as in torchvision's `RandAugment`.
 
     Example:
         >>> change = Augmentation(padding=2, flip=True)
@@ -40,11 +40,11 @@ class Augmentation:
         return bool(self.padding or self.flip or self.rand_augment)
 
     def __call__(self, images: Tensor, bits: Int[Tensor, "batch"]) -> Tensor:
-        """Return changed images, `[batch, channels, *size]`; axes before the last two are left as they are.
+        """Return augmented images, `[batch, channels, *size]`; only the last two axes are flipped and cropped.
 
         Args:
-            images: The images.
-            bits: 64 random bits for each.
+            images: Images to augment.
+            bits: 64 random bits per image.
         """
         if self.rand_augment is not None:
             images = torch.stack(
@@ -68,26 +68,27 @@ class Augmentation:
 
 
 def check_rand_augment(dtype: torch.dtype, facts: DataFacts, name: str) -> None:
-    """Raise `ValueError` if images are not those that RandAugment is made for.
+    """Raise `ValueError` if RandAugment does not support these images.
 
     Args:
-        dtype: Of the images.
-        facts: Of the data set.
-        name: Of the data set, for the message.
+        dtype: Dtype of the images.
+        facts: Facts of the data set.
+        name: Name of the data set in the error message.
     """
     if dtype != torch.uint8 or len(facts.image_size) != 2 or facts.channels != 3:
         raise InputError(
-            f"data.rand_augment is for flat uint8 images with 3 channels, but {name} has "
-            f"{str(dtype).removeprefix('torch.')} with {facts.channels} and axes {facts.image_size}: leave it out"
+            f"data.rand_augment needs 2-D uint8 images with 3 channels, but {name} has "
+            f"{str(dtype).removeprefix('torch.')} images with {facts.channels} channels and axes {facts.image_size}: "
+            "remove it"
         )
 
 
 def rand_augment(image: Tensor, bits: int, operations: int = 2, magnitude: int = 9) -> Tensor:
-    """Return a uint8 image `[..., 3, height, width]` after torchvision's `RandAugment`, which these bits decide.
+    """Return a uint8 image `[..., 3, height, width]` after torchvision's `RandAugment`, seeded with these bits.
 
-    Torch's global generators are left as they were, those of GPUs too.
+    Torch's global generators, including those of GPUs, are left unchanged.
     """
     RandAugment = import_with_torchvision("torchvision.transforms").RandAugment
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(bits)  # `torch.manual_seed` would give GPUs that seed, too
+        torch.default_generator.manual_seed(bits)  # `torch.manual_seed` would also seed GPUs
         return RandAugment(operations, magnitude)(image)

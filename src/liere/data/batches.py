@@ -1,4 +1,4 @@
-"""Which examples a step sees: a function of the seed and the step, so that any step can be the first of a process."""
+"""The examples of each step, as a function of the seed and the step, so that training can resume at any step."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["Draw", "EvaluationBatches", "ExampleOrder", "TrainingBatches", "seed
 
 
 class Draw(NamedTuple):
-    """Which examples are next.
+    """The next examples to load.
 
     Attributes:
-        indices: Their places in the data set.
-        bits: 64 random bits for each, for its augmentation; None where there is none.
+        indices: Their indices in the data set.
+        bits: 64 random bits per example for augmentation; None for no augmentation.
     """
 
     indices: list[int]
@@ -28,7 +28,7 @@ class Draw(NamedTuple):
 
 
 def seed_of(*numbers: int) -> int:
-    """Return a seed that depends on all of the numbers.
+    """Return a seed that depends on all the numbers and their order.
 
     Example:
         >>> seed_of(0, 1) != seed_of(1, 0)
@@ -39,14 +39,14 @@ def seed_of(*numbers: int) -> int:
 
 
 class ExampleOrder:
-    """The endless order in which examples are seen: all of them, shuffled, then all of them, shuffled again."""
+    """An endless order of the examples that shuffles all of them again in every epoch."""
 
     def __init__(self, length: int, seed: int) -> None:
         self.length, self.seed = length, seed
         self._known: tuple[int, Tensor] = (-1, torch.empty(0))
 
     def __getitem__(self, places: range) -> list[int]:
-        """Return the examples at consecutive places of the order."""
+        """Return the examples at consecutive positions in the order."""
         examples: list[int] = []
         start = places.start
         while start < places.stop:
@@ -65,10 +65,10 @@ class ExampleOrder:
 
 @dataclass(frozen=True)
 class TrainingBatches(Sampler[Draw]):
-    """The examples of consecutive steps, part by part, for one of several processes.
+    """The micro-batches of consecutive steps for one of several processes.
 
-    The batch of a step, and how it is augmented, does not depend on the number of parts or processes; only who sees
-    which part of it does.
+    The batch of a step and its augmentation do not depend on the number of micro-batches or processes, which only
+    decide how the batch is divided.
     """
 
     order: ExampleOrder
@@ -92,9 +92,9 @@ class TrainingBatches(Sampler[Draw]):
 
 @dataclass(frozen=True)
 class EvaluationBatches(Sampler[Draw]):
-    """Every example once: batches of consecutive ones, dealt out to processes in turn.
+    """Batches that contain every example once, in order, distributed to processes round-robin.
 
-    Batches are the same for any number of processes, and so is what comes out for each example.
+    Batches are the same for any number of processes, and so are the predictions.
     """
 
     length: int

@@ -1,4 +1,4 @@
-"""`data.name: cifar10` and `cifar100`, in the files that torchvision knows or, for CIFAR-10, as PNG files."""
+"""`data.name: cifar10` and `cifar100`, read from the same files as in torchvision or, for CIFAR-10, from PNG files."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ CIFAR100 = tuple(map(str, range(100)))
 
 
 class _CifarData(ArraySection, FileSection):
-    """What both have.
+    """Fields and loading shared by both data sets.
 
     Attributes:
-        known_facts: What a model has to know of the data set, at its own size.
+        known_facts: Facts of the data set at its original size.
     """
 
     usual_size: ClassVar[int | None] = SIDE
     known_facts: ClassVar[DataFacts]
 
     verify: Switch = True
-    """whether checksums must be right"""
+    """whether to verify the checksums of the files"""
 
     def find_facts(self) -> DataFacts:
-        """Return what a model has to know of it."""
+        """Return the properties of the data set that a model needs."""
         return self._facts_at(self.size)
 
     def load_split(self, split: str, size: int | None, length: int | None) -> ArrayData:
-        """Return a split."""
+        """Return the examples of a split."""
         from liere.data.reading.cifar_files import read_cifar
 
         file = "train" if self.is_made_of_training(split) else "test"
@@ -44,7 +44,7 @@ class _CifarData(ArraySection, FileSection):
         return self.choose_arrays(split, images, labels, self._facts_at(size), length)
 
     def indifferent_fields(self) -> set[str]:
-        """Return the fields that do not decide what is learned."""
+        """Return the names of the fields that do not affect what is learned."""
         return super().indifferent_fields() | {"verify"}
 
     def _facts_at(self, size: int | None) -> DataFacts:

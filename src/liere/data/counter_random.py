@@ -1,4 +1,4 @@
-"""Random numbers that are functions of their place: any of them can be had without those before it."""
+"""Counter-based random numbers: each is a function of its position and needs none of the numbers before it."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ __all__ = ["combine", "random_below", "random_bits"]
 
 
 def _signed(bits: int) -> int:
-    """Return 64 bits as the int64 that they are."""
+    """Return the int64 with these 64 bits."""
     return bits - (1 << 64) if bits >> 63 else bits
 
 
-# SplitMix64 (Steele, Lea, Flood 2014). int64 products wrap around as those of unsigned ones do.
+# SplitMix64 (Steele, Lea, Flood 2014). int64 products wrap around like unsigned products.
 _STEP = _signed(0x9E3779B97F4A7C15)
 _FACTORS = (_signed(0xBF58476D1CE4E5B9), _signed(0x94D049BB133111EB))
 _SHIFTS = (30, 27, 31)
 
 
 def _mix(x: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
-    """Scramble integers so that every bit depends on every bit."""
+    """Return scrambled integers: every output bit depends on every input bit."""
     for shift, factor in zip(_SHIFTS, (*_FACTORS, 1), strict=True):
         x = (x ^ ((x >> shift) & ((1 << (64 - shift)) - 1))) * factor
     return x
 
 
 def combine(start: Int[Tensor, "..."], *counters: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
-    """Return 64-bit integers that depend on all arguments, elementwise (they broadcast), and look unrelated for others.
+    """Return 64-bit hashes of all arguments, elementwise with broadcasting; different arguments look unrelated.
 
     Example:
         >>> one, two = combine(torch.tensor(0), torch.tensor([7, 8]))
@@ -42,10 +42,10 @@ def combine(start: Int[Tensor, "..."], *counters: Int[Tensor, "..."]) -> Int[Ten
 
 
 def random_bits(start: Int[Tensor, "batch"], count: int) -> Int[Tensor, "batch {count}"]:
-    """Return `count` times 64 bits for each start: the SplitMix64 sequence that begins there."""
+    """Return the first `count` 64-bit numbers of the SplitMix64 sequence that begins at each start."""
     return _mix(start[:, None] + torch.arange(1, count + 1) * _STEP)
 
 
 def random_below(bits: Int[Tensor, "..."], bound: int | Int[Tensor, "..."]) -> Int[Tensor, "..."]:
-    """Return whole numbers from 0 to `bound` - 1; 48 bits make the bias too small to be seen for bounds below 2**20."""
+    """Return integers from 0 to `bound` - 1; with 48 bits, the bias is negligible for bounds below 2**20."""
     return ((bits >> 16) & ((1 << 48) - 1)) % bound

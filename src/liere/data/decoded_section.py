@@ -1,4 +1,4 @@
-"""Fields and loading that data sets of image and video files share: files are decoded when they are asked for."""
+"""Fields and loading shared by data sets of image and video files, which are decoded on demand."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ IMAGENET_STD = (0.229, 0.224, 0.225)
 
 
 class DecodedSection(FileSection):
-    """A data set of files with one example each.
+    """A data set with one example per file.
 
-    A subclass gives the names of its classes and its files; this class makes a data set of them.
+    A subclass lists the classes and the files; this class turns them into a data set.
 
     Attributes:
-        known_classes: How many classes a well-known data set has, so that a model can be made without its files.
-        suffixes: How the names of files end, in small letters.
+        known_classes: Number of classes of a well-known data set, so that a model can be created without its files.
+        suffixes: Lowercase suffixes of the files.
     """
 
     usual_size: ClassVar[int | None] = USUAL_SIZE
@@ -36,53 +36,53 @@ class DecodedSection(FileSection):
     suffixes: ClassVar[tuple[str, ...]] = ()
 
     flip: Switch = False
-    """whether to mirror every other training image"""
+    """whether to mirror each training image with probability 1/2"""
     rand_augment: tuple[Few, FewOrZero] | None = None
-    """RandAugment with so many operations of this magnitude (of 30), like [2, 9]; null: none"""
+    """RandAugment operations per image and their magnitude (0 to 30), for example [2, 9]; null: none"""
     min_area: Share = 0.08
-    """least share of a decoded image that a random crop takes; 1: the whole"""
+    """minimum area of a random crop, as a fraction of the image; 1: the whole image"""
     max_unreadable: CountOrZero = 10
-    """files that may be skipped, each with a warning, because they cannot be decoded"""
+    """maximum number of files that are skipped with a warning because they cannot be decoded"""
 
     @abstractmethod
     def read_classes(self) -> tuple[str, ...]:
-        """Return the names of the classes, in order of their labels.
+        """Return the names of the classes in the order of their labels.
 
         Raises:
-            FileNotFoundError: If the data set is not there.
+            FileNotFoundError: If the data set does not exist.
             ValueError: If it is damaged.
         """
 
     @abstractmethod
     def list_files(self, split: str, classes: tuple[str, ...]) -> FileTable:
-        """Return all files that a split is made of."""
+        """Return all files of a split."""
 
     @abstractmethod
     def decode(self, files: FileTable, facts: DataFacts) -> DecodedFiles:
-        """Return the examples in files."""
+        """Return the examples in these files."""
 
     @abstractmethod
     def image_size(self, side: int) -> tuple[int, ...]:
         """Return the length of each axis of an example."""
 
     def is_there(self) -> bool:
-        """Return whether files tell the classes of a data set whose number of classes is known."""
+        """Return whether the class names can be read from files; only asked if `known_classes` is set."""
         return True
 
     def find_facts(self) -> DataFacts:
-        """Return what a model has to know of it; the classes of a well-known data set that is not there are numbers."""
+        """Return the properties that a model needs; classes of a well-known but missing data set are numbered."""
         if self.known_classes is not None and not self.is_there():
             return self._facts(tuple(map(str, range(self.known_classes))), self.size)
         return self._facts(self._checked_classes(), self.size)
 
     def load_split(self, split: str, size: int | None, length: int | None) -> DecodedFiles:
-        """Return a split."""
+        """Return the examples of a split."""
         facts = self._facts(self._checked_classes(), size)
         files = self.list_files(split, facts.classes)
         return self.decode(files.select(self.choose(split, files.labels, length)), facts)
 
     def indifferent_fields(self) -> set[str]:
-        """Return the fields that do not decide what is learned."""
+        """Return the names of the fields that do not affect what is learned."""
         return super().indifferent_fields() | {"max_unreadable"}
 
     def _facts(self, classes: tuple[str, ...], size: int | None) -> DataFacts:
@@ -91,8 +91,8 @@ class DecodedSection(FileSection):
     def _checked_classes(self) -> tuple[str, ...]:
         classes = self.read_classes()
         if len(classes) < 2:
-            named = f"a single class, {classes[0]!r}" if classes else "no classes"
-            raise InputError(f"{self.path} has {named}: there is nothing to learn; sort its files into two or more")
+            named = f"only one class, {classes[0]!r}" if classes else "no classes"
+            raise InputError(f"{self.path} has {named}: sort its files into two or more classes")
         return classes
 
 
@@ -112,11 +112,11 @@ class ImageFileSection(DecodedSection):
     )
 
     def image_size(self, side: int) -> tuple[int, ...]:
-        """Return height and width."""
+        """Return the height and width of an image."""
         return side, side
 
     def decode(self, files: FileTable, facts: DataFacts) -> DecodedFiles:
-        """Return the images in files."""
+        """Return the images in these files."""
         from liere.data.reading.image_files import ImageFiles
 
         return ImageFiles(
@@ -130,28 +130,28 @@ class ImageFileSection(DecodedSection):
 
 
 class ClipSection(DecodedSection):
-    """A data set of video files, of which a model sees clips."""
+    """A data set of video files, from which a model sees clips."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".avi", ".mp4", ".mkv", ".webm", ".mov")
 
     frames: Few = 8
-    """frames of a clip"""
+    """frames per clip"""
     frame_stride: Few = 4
-    """from one frame of a clip to the next"""
+    """step from one frame of a clip to the next, in video frames"""
     test_clips: Few = 5
-    """clips of a video that a test averages"""
+    """clips per video whose predictions are averaged in tests"""
 
     @property
     def test_views(self) -> int:
-        """How many clips of an example a test looks at."""
+        """Number of clips per example in tests."""
         return self.test_clips
 
     def image_size(self, side: int) -> tuple[int, ...]:
-        """Return frames, height and width."""
+        """Return the frames, height and width of a clip."""
         return self.frames, side, side
 
     def decode(self, files: FileTable, facts: DataFacts) -> DecodedFiles:
-        """Return the clips in files."""
+        """Return the clips in these files."""
         from liere.data.reading.video_files import VideoFiles
 
         return VideoFiles(

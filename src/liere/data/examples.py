@@ -1,4 +1,4 @@
-"""What every data set has: examples by number, in batches, with the random bits that augmentation may use."""
+"""The interface of every data set: examples by index, in batches, with random bits for augmentation."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["Batch", "ExampleSet"]
 
 
 class Batch(NamedTuple):
-    """Some examples.
+    """A batch of examples.
 
     Attributes:
-        ids: Places of the examples in their data set, `[batch]`; those that could not be read are left out.
-        images: `[batch, channels, *size]`, or `[batch, clips, channels, *size]` of several views of each; uint8 from 0
-            to 255, or float.
+        ids: Indices of the examples in their data set, `[batch]`, without those that could not be read.
+        images: `[batch, channels, *size]`, or `[batch, clips, channels, *size]` for several views per example; uint8
+            from 0 to 255, or float.
         labels: `[batch]`.
     """
 
@@ -34,7 +34,7 @@ class ExampleSet(Dataset[tuple[Tensor, int]]):
     """A data set of labeled images, clips or volumes.
 
     Attributes:
-        can_skip: Whether `load` may leave out examples that cannot be read.
+        can_skip: Whether `load` may skip examples that cannot be read.
     """
 
     can_skip = False
@@ -42,7 +42,7 @@ class ExampleSet(Dataset[tuple[Tensor, int]]):
     @property
     @abstractmethod
     def facts(self) -> DataFacts:
-        """What a model has to know of it."""
+        """Properties of the data set that a model needs."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -53,12 +53,12 @@ class ExampleSet(Dataset[tuple[Tensor, int]]):
         """Return a batch.
 
         Args:
-            indices: Which examples.
-            bits: 64 random bits for each, which decide its augmentation; None for none, as in tests.
+            indices: Indices of the examples.
+            bits: 64 random bits per example that seed its augmentation; None for no augmentation, as in tests.
         """
 
     def batch(self, indices: Iterable[int] | Tensor) -> tuple[Tensor, Int[Tensor, "batch"]]:
-        """Return images and labels as they are tested."""
+        """Return images and labels without augmentation."""
         _, images, labels = self.load([int(index) for index in indices])
         return images, labels
 

@@ -1,4 +1,4 @@
-"""What a model has to know of a data set: classes, channels, image size and normalization."""
+"""The properties of a data set that a model needs: classes, channels, image size and normalization."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from liere.files.reading import shorten
 __all__ = ["DataFacts"]
 
 LONGEST = 10**6
-"""Classes, channels, or pixels along an axis: no data set has more."""
-LARGEST = 1e30  # of means and deviations, which models keep in 32 bits
+"""Upper limit for the number of classes, channels, or pixels along an axis."""
+LARGEST = 1e30  # upper limit for means and deviations, which models keep in 32 bits
 
 
 @dataclass(frozen=True)
 class DataFacts:
-    """What a model has to know of a data set.
+    """The properties of a data set that a model needs.
 
     Attributes:
         classes: Names of the classes.
-        channels: Channels of an image.
-        image_size: Length of each axis of an image: rows and columns, or time or depth before them.
-        mean: Of each channel, of pixels in [0, 1]; of float images as they are.
+        channels: Number of channels of an image.
+        image_size: Length of each axis of an image: rows and columns, preceded by time or depth if any.
+        mean: Mean of each channel, with uint8 pixels scaled to [0, 1] and float pixels unchanged.
         std: Standard deviation of each channel, likewise.
     """
 
@@ -35,7 +35,7 @@ class DataFacts:
     std: tuple[float, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the facts as JSON can hold them.
+        """Return the facts as a dict that can be written as JSON.
 
         Example:
             >>> facts = DataFacts(("cat", "dog"), 1, (8, 8), (0.5,), (0.25,))
@@ -49,13 +49,13 @@ class DataFacts:
 
     @classmethod
     def from_dict(cls, content: object) -> DataFacts:
-        """Return the facts that `as_dict` wrote, checked.
+        """Return the facts in the output of `as_dict`, after checking them.
 
         Raises:
-            ValueError: If something is missing, unknown or impossible; the message names it in one line.
+            ValueError: If an entry is missing, unknown or invalid.
         """
         if not isinstance(content, dict):
-            raise InputError(f"facts of a data set must be an object, got {shorten(repr(content))}")
+            raise InputError(f"the facts of the data set must be an object, got {shorten(repr(content))}")
         names = [field.name for field in fields(cls)]
         for name in names:
             if name not in content:
@@ -76,7 +76,7 @@ class DataFacts:
 def _entries(
     content: dict[str, Any], name: str, what: str, is_right: Callable[[Any], bool], length: int | None = None
 ) -> tuple[Any, ...]:
-    """Return a list of the facts; it must have this length, or any from 1 on."""
+    """Return a list in the facts after checking its entries and its length; None for any positive length."""
     value = content[name]
     is_list = isinstance(value, list) and 1 <= len(value) <= LONGEST and length in (None, len(value))
     if not is_list or not all(map(is_right, value)):

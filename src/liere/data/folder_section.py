@@ -1,4 +1,4 @@
-"""Loading that data sets of class folders share: `root/<split>/<class>/<file>`."""
+"""Loading shared by data sets with one folder per class: `root/<split>/<class>/<file>`."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["ClassFolderSection"]
 
 
 class ClassFolderSection(DecodedSection):
-    """A data set of files in a folder per class.
+    """A data set with one folder per class.
 
     Attributes:
-        may_lack_splits: Whether class folders may be in `root` itself; then their files are divided by `seed`.
+        may_lack_splits: Whether class folders may be in `root` itself; their files are then split by `seed`.
     """
 
     may_lack_splits: ClassVar[bool] = False
 
     def is_there(self) -> bool:
-        """Return whether folders tell the classes."""
+        """Return whether the class folders exist."""
         return (self.path / "train").is_dir()
 
     def read_classes(self) -> tuple[str, ...]:
@@ -32,7 +32,7 @@ class ClassFolderSection(DecodedSection):
         return find_classes(self.path, self.suffixes, may_lack_splits=self.may_lack_splits)
 
     def list_files(self, split: str, classes: tuple[str, ...]) -> FileTable:
-        """Return the files that a split is made of."""
+        """Return the files of a split."""
         from liere.data.reading.class_folders import list_split
 
         source = "train" if self.is_made_of_training(split) else split

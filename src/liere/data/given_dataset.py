@@ -1,4 +1,4 @@
-"""A torch `Dataset` that somebody else has written: checked, repeatable, and fit for other processes."""
+"""A wrapper for a user's torch `Dataset`: checked, repeatable, and usable in other processes."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from liere.errors import InputError, InputTypeError
 
 __all__ = ["GivenDataset", "describe", "sample_places"]
 
-CHECKED = 16  # examples that are asked for twice
+CHECKED = 16  # examples that are read twice to find out whether they are repeatable
 
 
 class GivenDataset:
-    """A data set that was given, as examples of one kind.
+    """A user's data set with checked examples.
 
     Args:
         dataset: The data set.
-        name: The argument that it came from, for messages.
+        name: Name of the argument in error messages.
 
     Raises:
-        TypeError: If it is no data set that can be asked for its length and for any example.
+        TypeError: If it lacks `__len__` or `__getitem__`.
         ValueError: If it is empty.
     """
 
     def __init__(self, dataset: Any, name: str) -> None:
         if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
             raise InputTypeError(
-                f"{name} must be a data set with __len__ and __getitem__, got {type(dataset).__name__}: read streams "
+                f"{name} must be a data set with __len__ and __getitem__, got {type(dataset).__name__}: read a stream "
                 "into a list of examples first"
             )
         self.dataset, self.name = dataset, name
@@ -51,10 +51,10 @@ class GivenDataset:
         self.name, self.dataset = state["name"], load_object(state["dataset"])
 
     def read(self, places: Sequence[int], seeds: Sequence[int]) -> list[tuple[Tensor, int]]:
-        """Return examples; global generators are seeded for each, and afterwards are as they were.
+        """Return examples; the global generators are seeded for each example and restored afterwards.
 
         Raises:
-            TypeError: If one is something else than an image and a label.
+            TypeError: If an example is not a pair of an image and a label.
         """
         with global_seeds() as seed_all:
             examples = []
@@ -64,11 +64,11 @@ class GivenDataset:
             return examples
 
     def check_alike(self, others: Sequence[GivenDataset]) -> tuple[int, ...]:
-        """Return the shape of an image, which those of other data sets must share, as they must its dtype."""
+        """Return the shape of an image; raise `ValueError` if other data sets have another shape or dtype."""
         (image, _), *_ = self.read([0], [0])
         if image.ndim < 3:
             raise InputError(
-                f"images of {self.name} must be [channels, height, width], or with more axes, got shape "
+                f"images of {self.name} must be [channels, height, width] or have more axes, got shape "
                 f"{tuple(image.shape)}: add an axis for channels"
             )
         for other in others:
@@ -76,15 +76,17 @@ class GivenDataset:
                 if (one.shape, one.dtype) != (image.shape, image.dtype):
                     raise InputError(
                         f"image {place} of {other.name} is {describe(one)}, but image 0 of {self.name} is "
-                        f"{describe(image)}: make them alike"
+                        f"{describe(image)}: give all images the same shape and dtype"
                     )
         return tuple(image.shape)
 
     def measure(self, places: Sequence[int]) -> tuple[list[float], list[float]]:
-        """Return mean and deviation of each channel, of bytes in [0, 1]; a constant channel gets deviation 1.
+        """Return the mean and standard deviation of each channel, with uint8 pixels scaled to [0, 1].
+
+        A constant channel gets deviation 1.
 
         Raises:
-            ValueError: If images are other ones each time, so that the result would be another one, too.
+            ValueError: If the images change each time they are read, so that the result would change, too.
         """
         total = squares = torch.zeros(())
         count = 0
@@ -94,7 +96,7 @@ class GivenDataset:
             total, squares, count = total + values.sum(1), squares + values.square().sum(1), count + values.shape[1]
         if not self._is_repeatable(places[:CHECKED]):
             raise InputError(
-                f"images of {self.name} differ each time that they are asked for, so their mean cannot be computed: "
+                f"images of {self.name} change each time they are read, so their mean cannot be computed: "
                 "give mean and std, or use the generators of torch, numpy or Python for random transforms"
             )
         mean = total / count
@@ -103,7 +105,7 @@ class GivenDataset:
         return mean.tolist(), std.tolist()
 
     def digest(self, places: Sequence[int]) -> bytes:
-        """Return a digest of some examples; of their pixels only where these are the same each time."""
+        """Return a digest of some examples; it includes their pixels only if these do not change between reads."""
         found = hashlib.sha256()
         with_pixels = self._is_repeatable(places)
         for image, label in self.read(places, places):
@@ -120,7 +122,7 @@ class GivenDataset:
         if not isinstance(example, tuple | list) or len(example) != 2:
             kind = type(example).__name__
             raise InputTypeError(
-                f"example {place} of {self.name} must be an image and a label, got {kind}: return a pair"
+                f"example {place} of {self.name} must be an image and a label, got {kind}: return a pair (image, label)"
             )
         image, label = example
         try:
@@ -134,7 +136,7 @@ class GivenDataset:
 
 def _to_tensor(image: Any, name: str) -> Tensor:
     if not isinstance(image, Tensor):
-        if not hasattr(image, "convert"):  # of PIL, which need not be installed
+        if not hasattr(image, "convert"):  # a duck-type check, because PIL may not be installed
             raise InputTypeError(
                 f"{name} must be a tensor [channels, *size] or a PIL image, got {type(image).__name__}"
             )
@@ -143,17 +145,17 @@ def _to_tensor(image: Any, name: str) -> Tensor:
         pixels = np.array(image if image.mode in ("L", "RGB") else image.convert("RGB"))
         return torch.from_numpy(pixels).view(*pixels.shape[:2], -1).permute(2, 0, 1).contiguous()
     if image.dtype != torch.uint8 and not image.is_floating_point():
-        raise InputTypeError(f"{name} must be uint8 or float, got {describe(image)}: convert it")
+        raise InputTypeError(f"{name} must be uint8 or float, got {describe(image)}: convert it to one of them")
     return image.detach().cpu() if image.dtype == torch.uint8 else image.detach().cpu().float()
 
 
 def describe(image: Tensor) -> str:
-    """Return the dtype and shape of an image, in words."""
+    """Return the dtype and shape of an image as text."""
     return f"{str(image.dtype).removeprefix('torch.')} of shape {tuple(image.shape)}"
 
 
 def sample_places(length: int, most: int) -> list[int]:
-    """Return evenly spread places.
+    """Return at most `most` evenly spaced indices below `length`.
 
     Example:
         >>> sample_places(10, 5), sample_places(3, 5)

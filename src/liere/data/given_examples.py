@@ -1,4 +1,4 @@
-"""Examples and labels of data sets that were given from Python."""
+"""Examples and labels of data sets passed from Python."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from liere.shapes import Int
 
 __all__ = ["GivenExamples", "read_labels"]
 
-CHECKED = 16  # labels that a data set lists, compared with those of its examples
+CHECKED = 16  # examples whose labels are compared with the list of labels
 
 
 class GivenExamples(ExampleSet):
-    """Some examples of a data set that was given.
+    """A subset of the examples of a user's data set.
 
     Args:
         source: The data set.
-        places: Which of its examples.
-        facts: Of the data; images are resized to its `image_size`, batch by batch.
-        augmentation: What happens to training examples.
+        places: Indices of the examples in it.
+        facts: Facts of the data; each batch is resized to its `image_size`.
+        augmentation: Augmentation of training examples; None for none.
     """
 
     def __init__(
@@ -45,14 +45,14 @@ class GivenExamples(ExampleSet):
 
     @property
     def facts(self) -> DataFacts:
-        """What a model has to know of it."""
+        """Properties of the data set that a model needs."""
         return self._facts
 
     def __len__(self) -> int:
         return len(self.places)
 
     def load(self, indices: Sequence[int], bits: Int[Tensor, "batch"] | None = None) -> Batch:
-        """Return a batch; random bits decide random transforms of the data set itself, too."""
+        """Return a batch; random bits also seed the random transforms of the data set itself."""
         ids = torch.tensor(indices, dtype=torch.long)
         places = self.places[ids].tolist()
         examples = self.source.read(places, places if bits is None else bits.tolist())
@@ -60,7 +60,7 @@ class GivenExamples(ExampleSet):
             if image.shape != examples[0][0].shape or image.dtype != examples[0][0].dtype:
                 raise InputError(
                     f"image {place} of {self.source.name} is {describe(image)}, but image {places[0]} is "
-                    f"{describe(examples[0][0])}: make them alike"
+                    f"{describe(examples[0][0])}: give all images the same shape and dtype"
                 )
             _check_label(place, label, len(self._facts.classes), self.source.name)
         images = torch.stack([image for image, _ in examples])
@@ -71,14 +71,14 @@ class GivenExamples(ExampleSet):
 
 
 def read_labels(data: GivenDataset, classes: int | None = None) -> Int[Tensor, "examples"]:
-    """Return all labels of a data set: those that it lists, if some examples agree; otherwise all examples are read.
+    """Return all labels: the list in the data set if a sample of the examples agrees, else read from all examples.
 
     Args:
         data: The data set.
-        classes: How many classes there are; None where that is not known yet.
+        classes: Number of classes; None if it is not known yet.
 
     Raises:
-        ValueError: If a label is none of them.
+        ValueError: If a label is out of range.
     """
     places = sample_places(len(data), CHECKED)
     listed = _listed_labels(data.dataset)
@@ -91,7 +91,7 @@ def read_labels(data: GivenDataset, classes: int | None = None) -> Int[Tensor, "
 
 
 def _listed_labels(dataset: Any) -> list[int] | None:
-    """Return the labels that a data set keeps besides its images, as those of torchvision do; None if it does not."""
+    """Return the list of labels that a data set has, as in torchvision; None if it has none."""
     if isinstance(dataset, Subset):
         whole = _listed_labels(dataset.dataset)
         return None if whole is None else [whole[place] for place in dataset.indices]
@@ -107,7 +107,9 @@ def _listed_labels(dataset: Any) -> list[int] | None:
 
 
 def _check_label(place: int, label: int, classes: int | None, name: str) -> None:
-    """Raise `ValueError` if a label is no place in the classes; None where their number is not known yet."""
+    """Raise `ValueError` if a label is out of range; `classes` is None while their number is unknown."""
     if label < 0 or (classes is not None and label >= classes):
         allowed = "at least 0" if classes is None else f"from 0 to {classes - 1}"
-        raise InputError(f"label {place} of {name} must be {allowed}, got {label}: give all classes, or map labels")
+        raise InputError(
+            f"label {place} of {name} must be {allowed}, got {label}: list all classes, or map the labels to this range"
+        )

@@ -1,4 +1,4 @@
-"""The generators that everybody shares: seeded for a while, and then as they were."""
+"""Temporary seeds for the global random generators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["global_seeds"]
 
 @contextmanager
 def global_seeds() -> Iterator[Callable[[int], None]]:
-    """Return a function that seeds the generators of torch (CPU), numpy and Python; restore these afterwards.
+    """Yield a function that seeds the generators of torch (CPU), numpy and Python; restore them on exit.
 
     Example:
         >>> before = torch.get_rng_state()
@@ -26,11 +26,11 @@ def global_seeds() -> Iterator[Callable[[int], None]]:
         >>> one == other, torch.equal(before, torch.get_rng_state())
         (True, True)
     """
-    numpy = sys.modules.get("numpy")  # what is not imported is not used
+    numpy = sys.modules.get("numpy")  # numpy's generator is only in use if numpy is imported
     python_state, numpy_state = random.getstate(), numpy.random.get_state() if numpy else None
 
     def seed_all(seed: int) -> None:
-        torch.default_generator.manual_seed(seed)  # `torch.manual_seed` would give GPUs that seed, too
+        torch.default_generator.manual_seed(seed)  # `torch.manual_seed` would also seed GPUs
         random.seed(seed)
         if numpy:
             numpy.random.seed(seed & (2**32 - 1))

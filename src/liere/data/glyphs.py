@@ -1,4 +1,4 @@
-"""The symbols of the spatial task, drawn as 12 x 12 masks: no font is asked for."""
+"""The symbols of the spatial task, drawn as 12 x 12 masks without a font."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ CELL = 12
 """Side of a cell in pixels."""
 
 DIRECTIONS = ("up", "right", "down", "left")
-"""In the order of labels; each is a quarter turn clockwise of the one before."""
+"""Directions in the order of labels; each is the one before turned clockwise by 90 degrees."""
 
 SYMBOLS = ("", "↑", "→", "↓", "←", "Y↑", "Y→", "Y↓", "Y←", "A", "B", "C", "D", "E")
-"""What a cell may hold, in the order of codes; a Y is named with the direction in which its base points."""
+"""Contents of a cell in the order of codes; the arrow after a Y is the direction of its base."""
 
 _ARROW_UP = """
 .....##.....
@@ -116,7 +116,7 @@ def draw_symbols() -> Tensor:
 
 
 def _mask(drawing: str) -> Tensor:
-    """Read a drawing of ten lines, with an empty line above and below it."""
+    """Return the mask of a drawing of ten lines, with an empty line added above and below."""
     lines = ["." * CELL, *drawing.split(), "." * CELL]
     return torch.tensor([[dot == "#" for dot in line] for line in lines], dtype=torch.uint8)
 

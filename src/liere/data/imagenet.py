@@ -11,7 +11,7 @@ __all__ = ["ImageNetData"]
 
 
 class ImageNetData(ClassFolderSection, ImageFileSection):
-    """ImageNet, or a part of it: classes are the folders that are found."""
+    """ImageNet or a part of it, with one class per folder."""
 
     known_classes: ClassVar[int | None] = 1000
 

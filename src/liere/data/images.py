@@ -1,4 +1,4 @@
-"""`data.name: images`, pictures of one's own in a folder per class, with or without folders for splits."""
+"""`data.name: images`, your own images in one folder per class, with or without folders for splits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ImagesData"]
 
 
 class ImagesData(OwnFileSection, ClassFolderSection, ImageFileSection):
-    """Images of one's own."""
+    """Your own images."""
 
     may_lack_splits: ClassVar[bool] = True
 

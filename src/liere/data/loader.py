@@ -1,4 +1,4 @@
-"""A loader of batches whose worker processes leave signals to the process that trains, and end with it."""
+"""A data loader whose worker processes ignore signals and exit with the training process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["make_loader"]
 
 
 class _WholeBatches(Dataset[Batch]):
-    """A data set whose items are batches: of the examples that are asked for."""
+    """A data set whose items are whole batches."""
 
     def __init__(self, data: ExampleSet) -> None:
         self.data = data
@@ -32,7 +32,7 @@ class _WholeBatches(Dataset[Batch]):
 def make_loader(
     data: ExampleSet, batches: Sampler[Draw], *, workers: int = 0, pin_memory: bool = False
 ) -> DataLoader[Batch]:
-    """Return a loader of a data set's batches; it leaves torch's global generator alone."""
+    """Return a loader of batches that does not use torch's global generator."""
     return _Loader(
         _WholeBatches(data),
         batch_size=None,
@@ -45,12 +45,12 @@ def make_loader(
 
 
 class _Loader(DataLoader[Batch]):
-    """A loader whose workers miss no moment of ignoring signals."""
+    """A loader whose workers ignore signals from their very start."""
 
     def __iter__(self) -> Any:
         if not self.num_workers or not hasattr(signal, "pthread_sigmask"):
             return super().__iter__()
-        # Workers inherit what is blocked; what comes before they ignore it would end them.
+        # Workers inherit the mask: a signal that arrived before they ignore it would end them.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
             batches: Any = super().__iter__()
@@ -61,19 +61,19 @@ class _Loader(DataLoader[Batch]):
 
 
 _WITH_WORKERS: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
-"""Loaders at work, with the queues by which they end their workers: collected together, the queues would go first."""
-_PREPARED = set[int]()  # processes
+"""Active loaders with the queues that end their workers: without a reference, queues could be collected first."""
+_PREPARED = set[int]()  # ids of processes that have registered their exit handlers
 
 
 def _end_at_exit(batches: Any) -> None:
-    """End the workers of a loader with the program: Python asks them by a signal that they ignore, and waits."""
+    """End the workers when the program exits; Python itself would wait for a signal that they ignore."""
     _WITH_WORKERS[batches] = [*batches._index_queues, batches._worker_result_queue]
     for worker in batches._workers:
-        worker._popen.terminate = worker._popen.kill  # the last resort, when a worker does not end by itself
+        worker._popen.terminate = worker._popen.kill  # last resort for a worker that does not exit by itself
     if os.getpid() not in _PREPARED:
         _PREPARED.add(os.getpid())
-        atexit.register(_end_workers)  # before torch takes the end of the program for the end of its workers
-        Finalize(None, _end_workers, exitpriority=10)  # processes of multiprocessing know no atexit
+        atexit.register(_end_workers)  # runs before torch's own exit handlers
+        Finalize(None, _end_workers, exitpriority=10)  # processes started by multiprocessing skip atexit
 
 
 def _end_workers() -> None:
@@ -82,10 +82,10 @@ def _end_workers() -> None:
 
 
 def _ignore_signals(worker: int) -> None:
-    """Leave signals to the process that trains, which needs its workers to finish the step and save.
+    """Ignore signals in a worker: the training process handles them, and needs its workers to finish the step and save.
 
-    A terminal sends Ctrl-C and SIGHUP to all processes of a group, and so do schedulers with SIGTERM. Workers end with
-    their parent all the same: torch makes them look for it, and `_end_at_exit` is for one that leaves by itself.
+    A terminal sends Ctrl-C and SIGHUP to all processes of a group, as do schedulers with SIGTERM. Workers still exit
+    with their parent: torch makes them watch it, and `_end_at_exit` handles a parent that exits normally.
     """
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)

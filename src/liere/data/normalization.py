@@ -1,4 +1,4 @@
-"""Images as a model takes them."""
+"""Normalization of images for a model."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["to_float"]
 def to_float(
     images: Tensor, *, mean: Float[Tensor, "channels"], std: Float[Tensor, "channels"]
 ) -> Float[Tensor, "batch channels *size"]:
-    """Return images as a model takes them: with mean 0 and deviation 1.
+    """Return float images normalized to mean 0 and standard deviation 1.
 
     Args:
         images: `[batch, channels, *size]`, uint8 from 0 to 255, or float.
-        mean: Of each channel: of bytes in [0, 1], of floats as they are.
+        mean: Mean of each channel, with uint8 pixels scaled to [0, 1] and float pixels unchanged.
         std: Standard deviation of each channel, likewise.
 
     Example:
@@ -29,4 +29,4 @@ def to_float(
     shift = (mean / std).view(shape)
     if images.is_floating_point():
         return images.float().div(std.view(shape)).sub_(shift)
-    return images.float().div_(255 * std.view(shape)).sub_(shift)  # `float` has made a copy
+    return images.float().div_(255 * std.view(shape)).sub_(shift)  # `float` returned a copy, so in-place is safe

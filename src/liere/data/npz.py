@@ -1,4 +1,4 @@
-"""`data.name: npz`, arrays of one's own: images, volumes or videos with labels in `.npz` files."""
+"""`data.name: npz`, your own arrays of images, volumes or videos with labels in `.npz` files."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ __all__ = ["NpzData"]
 
 
 class NpzData(ArraySection, OwnFileSection):
-    """Arrays of one's own, at the size that they have unless another one is asked for."""
+    """Your own arrays, at their original size unless `size` is set."""
 
     name: Literal["npz"] = "npz"
     sha256: str | None = None
-    """digest that the arrays must have; null: any"""
+    """SHA-256 digest that the arrays must have; null: any"""
 
     @property
     def is_well_known(self) -> bool:
-        """Whether the arrays are the same wherever they are kept."""
+        """Whether the arrays are identified by their digest, wherever they are stored."""
         return self.sha256 is not None
 
     def find_facts(self) -> DataFacts:
-        """Return what a model has to know of them."""
+        """Return the properties of the arrays that a model needs."""
         arrays = self._read()
         return replace(arrays.facts, image_size=arrays.size_at(self.size))
 
     def load_split(self, split: str, size: int | None, length: int | None) -> ArrayData:
-        """Return a split."""
+        """Return the examples of a split."""
         arrays = self._read()
         if self.rand_augment is not None:
             arrays.check_rand_augment()
@@ -49,7 +49,7 @@ class NpzData(ArraySection, OwnFileSection):
         arrays = read_npz(self.path, self.seed)
         if self.sha256 is not None and arrays.sha256 != self.sha256:
             raise InputError(
-                f"the arrays of {self.path} are not those that are meant: their SHA-256 sum is {arrays.sha256}, not "
-                f"{self.sha256}; make or fetch them again, or take them as they are with --data.sha256 null"
+                f"the arrays of {self.path} have the SHA-256 digest {arrays.sha256}, but data.sha256 is "
+                f"{self.sha256}; create or download them again, or accept any arrays with --data.sha256 null"
             )
         return arrays

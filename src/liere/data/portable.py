@@ -1,4 +1,4 @@
-"""Objects of other people's code as bytes for other processes."""
+"""Serialization of user objects for other processes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ REMEDY = "put its code in a module that can be imported, or install cloudpickle:
 
 
 def dump_object(value: Any, name: str) -> bytes:
-    """Return an object as bytes; with cloudpickle, where it is installed, also one whose class is in a notebook.
+    """Return an object as bytes; classes defined in a notebook need cloudpickle.
 
     Args:
         value: The object.
-        name: What it is, for the message.
+        name: Name of the object in the error message.
 
     Raises:
         TypeError: If it cannot be sent to another process.
@@ -32,16 +32,16 @@ def dump_object(value: Any, name: str) -> bytes:
     has_cloudpickle = importlib.util.find_spec("cloudpickle") is not None
     try:
         content: bytes = importlib.import_module("cloudpickle" if has_cloudpickle else "pickle").dumps(value)
-    except Exception as error:  # whatever the class of an object raises
-        remedy = "leave out what belongs to this process, such as open files" if has_cloudpickle else REMEDY
+    except Exception as error:  # user classes may raise anything
+        remedy = "remove members that belong to this process, such as open files" if has_cloudpickle else REMEDY
         raise InputTypeError(f"{name} cannot be sent to another process ({error}): {remedy}") from None
     if not has_cloudpickle and b"__main__" in content and not hasattr(sys.modules["__main__"], "__file__"):
         raise InputTypeError(
-            f"{name} is defined in a notebook or a shell, where other processes do not find it: {REMEDY}"
+            f"{name} is defined in a notebook or a shell, where other processes cannot find it: {REMEDY}"
         )
     return content
 
 
 def load_object(content: bytes) -> Any:
-    """Return the object that `dump_object` made bytes of, in this or another process of the same program."""
+    """Return the object in the output of `dump_object`, in any process of the same program."""
     return pickle.loads(content)

@@ -1,4 +1,4 @@
-"""`data.name: python`, torch data sets that were given from Python: what a configuration can tell of them."""
+"""`data.name: python`, the configuration of torch data sets passed from Python."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from liere.data.given_examples import GivenExamples
 from liere.data.torch_datasets import find_given
 from liere.errors import InputError
 
-from pydantic import Field, model_validator  # isort: skip  (`liere.config_fields` tells where it is missing)
+from pydantic import Field, model_validator  # isort: skip  (`liere.config_fields` reports it if it is missing)
 
 __all__ = ["PythonData"]
 
 
 class PythonData(ArraySection):
-    """Data that `liere.data.from_datasets` was given; `GivenData.as_config` writes this section.
+    """Data passed to `liere.data.from_datasets`; `GivenData.as_config` writes this section.
 
-    A run keeps what a model has to know of its data, and a digest to recognize them by, but not the data.
+    A run stores the facts of its data and a digest to recognize them, but not the data.
     """
 
     is_on_command_line: ClassVar[bool] = False
 
     name: Literal["python"] = "python"
     description: str = ""
-    """what the data are"""
+    """description of the data"""
     examples: dict[str, Count] = {}  # noqa: RUF012  (pydantic copies it)
-    """number of examples of each data set; all: of one that is divided"""
+    """number of examples of each data set; all: a single data set that is split automatically"""
     image_shape: tuple[Side, ...] = ()
-    """channels and length of each axis of an image"""
+    """number of channels and length of each axis of an image"""
     classes: tuple[str, ...] = ()
     """names of the classes"""
     mean: tuple[Annotated[Real, Field(ge=-1e30, le=1e30)], ...] = ()
-    """of each channel"""
+    """mean of each channel"""
     std: tuple[Positive, ...] = ()
     """standard deviation of each channel"""
     digest: str = ""
-    """of some examples, to recognize the data by"""
+    """digest of some examples that identifies the data"""
 
     @model_validator(mode="after")
     def _was_written_by_as_config(self) -> PythonData:
@@ -51,20 +51,20 @@ class PythonData(ArraySection):
         is_whole = self.digest and self.examples and len(self.classes) > 1 and len(self.image_shape) > 2
         if not is_whole or self.image_shape[0] != channels or len(self.std) != channels:
             raise InputError(
-                "data.name python is for data sets that are given from Python and cannot be written by hand: use "
+                "data.name python is for data sets passed from Python and cannot be written by hand: use "
                 "liere.toolkit.train(..., data=liere.data.from_datasets(...))"
             )
         return self
 
     def find_facts(self) -> DataFacts:
-        """Return what a model has to know of them; the data need not be there."""
+        """Return the properties of the data that a model needs; the data themselves are not needed."""
         return self._facts_at(self.size)
 
     def load_split(self, split: str, size: int | None, length: int | None) -> GivenExamples:
-        """Return a split.
+        """Return the examples of a split.
 
         Raises:
-            ValueError: If the data were not given to this process.
+            ValueError: If the data were not passed to this process.
         """
         given = find_given(self.digest, self.description, self.examples)
         part, places = given.part("train" if self.is_made_of_training(split) else split, self.seed)
@@ -78,7 +78,7 @@ class PythonData(ArraySection):
         return examples
 
     def indifferent_fields(self) -> set[str]:
-        """Return the fields that do not decide what is learned."""
+        """Return the names of the fields that do not affect what is learned."""
         return super().indifferent_fields() | {"description"}
 
     def _facts_at(self, side: int | None) -> DataFacts:

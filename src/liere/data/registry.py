@@ -1,6 +1,6 @@
-"""Which data a run is about: the section of any of the data sets, told apart by `data.name`.
+"""The configuration section of any data set, selected by `data.name`.
 
-A new data set is a file beside this one and its class in `SECTIONS`.
+To add a data set, add a file next to this one and its class to `SECTIONS`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from liere.data.videos import VideosData
 from liere.errors import InputError
 from liere.files.reading import shorten
 
-from pydantic import BeforeValidator, Field  # isort: skip  (`liere.config_fields` tells where it is missing)
+from pydantic import BeforeValidator, Field  # isort: skip  (`liere.config_fields` reports it if it is missing)
 from pydantic.fields import FieldInfo  # isort: skip
 
 __all__ = ["SECTIONS", "DataConfig", "data_fields", "find_section", "union_of"]
@@ -44,8 +44,8 @@ FEW_OWNERS = 3
 def union_of(sections: Sequence[type[DataSection]]) -> Any:
     """Return the type of a field that holds the section of any of these data sets.
 
-    A section without a name is the spatial task's. Fields of other data sets, which old configurations list, are passed
-    over if they have their default values, and refused otherwise.
+    A section without a name is the spatial task's. Fields of other data sets, which old configurations list, are
+    ignored if they have their default values, and rejected otherwise.
     """
     return Annotated[
         Union[tuple(sections)],  # noqa: UP007  (of a tuple)
@@ -55,12 +55,12 @@ def union_of(sections: Sequence[type[DataSection]]) -> Any:
 
 
 def find_section(name: str, sections: Sequence[type[DataSection]] = SECTIONS) -> type[DataSection] | None:
-    """Return the section of a data set; None if there is none of this name."""
+    """Return the section of a data set; None if no data set has this name."""
     return next((section for section in sections if _name(section) == name), None)
 
 
 def data_fields(sections: Sequence[type[DataSection]] = SECTIONS) -> Iterator[tuple[str, FieldInfo]]:
-    """Yield all fields of all data sets that can be given on the command line, each once, with a description."""
+    """Yield the fields of all data sets that are command-line options, each once, with a description."""
     listed = [section for section in sections if section.is_on_command_line]
     names = ", ".join(map(_name, listed))
     yield "name", FieldInfo(default=DEFAULT_NAME, description=f"data set: {names}")
@@ -76,7 +76,7 @@ def data_fields(sections: Sequence[type[DataSection]] = SECTIONS) -> Iterator[tu
 
 
 def _keep_own_fields(sections: Sequence[type[DataSection]], value: Any) -> Any:
-    """Return the fields of a data set with its name, without those of other data sets."""
+    """Return the name and fields of a data set, without the fields of other data sets."""
     if not isinstance(value, dict):
         return value
     name = value.get("name", DEFAULT_NAME)
@@ -88,16 +88,16 @@ def _keep_own_fields(sections: Sequence[type[DataSection]], value: Any) -> Any:
     kept: dict[Any, Any] = {"name": name}
     for field, content in _renamed(sections, value).items():
         owners = _owners(field, sections)
-        if field in section.model_fields or not owners:  # what nobody knows is told by pydantic
+        if field in section.model_fields or not owners:  # pydantic reports unknown fields
             kept[field] = content
         elif all(content != owner.model_fields[field].default for owner in owners):
             named = ", ".join(map(_name, owners))
-            raise InputError(f"data.{field} is not for {name}, only for {named}: leave it out")
+            raise InputError(f"data.{field} does not apply to {name}, only to {named}: remove it")
     return kept
 
 
 def _renamed(sections: Sequence[type[DataSection]], fields: dict[Any, Any]) -> dict[Any, Any]:
-    """Return fields by the names of today."""
+    """Return the fields under their current names."""
     today = {old: new for section in sections for old, new in section.old_names.items()}
     return {today.get(name, name): value for name, value in fields.items() if today.get(name) not in fields}
 

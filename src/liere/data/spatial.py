@@ -1,4 +1,4 @@
-"""`data.name: spatial`, the spatial reasoning task of the paper; `liere.data.spatial_scenes` makes its images."""
+"""`data.name: spatial`, the spatial reasoning task of the paper; `liere.data.spatial_scenes` generates its images."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from liere.data.facts import DataFacts
 from liere.data.section import DataSection
 from liere.data.spatial_scenes import SpatialReasoning
 
-from pydantic import Field  # isort: skip  (`liere.config_fields` tells where it is missing)
+from pydantic import Field  # isort: skip  (`liere.config_fields` reports it if it is missing)
 
 __all__ = ["SpatialData"]
 
@@ -18,29 +18,29 @@ USUAL_SIZE = 108
 
 
 class SpatialData(DataSection):
-    """The spatial reasoning task: made, not read."""
+    """The spatial reasoning task, generated on the fly."""
 
     usual_size: ClassVar[int | None] = USUAL_SIZE
     old_names: ClassVar[dict[str, str]] = {"colours": "colors"}
 
     name: Literal["spatial"] = "spatial"
     train_examples: Count = 800_000
-    """how many different training examples there are"""
+    """number of different training examples"""
     distance: Distance | tuple[Distance, Distance] = 1
-    """cells from the Y to its target, or a range like [1, 4]"""
+    """distance from the Y to its target in cells, or a range such as [1, 4]"""
     distractor_arrows: FewOrZero = 7
-    """arrows besides the target"""
+    """number of arrows in addition to the target"""
     distractor_letters: FewOrZero = 5
-    """letters besides the Y"""
+    """number of letters in addition to the Y"""
     colors: Literal["black", "random"] = "black"
-    """inks: black or random"""
+    """colors of the symbols: black or random"""
 
     def find_facts(self) -> DataFacts:
-        """Return what a model has to know of it."""
+        """Return the properties of the data set that a model needs."""
         return self.load_split("test", self.size, 1).facts
 
     def load_split(self, split: str, size: int | None, length: int | None) -> SpatialReasoning:
-        """Return a split."""
+        """Return the examples of a split."""
         return SpatialReasoning(
             size or USUAL_SIZE,
             split,
@@ -53,6 +53,6 @@ class SpatialData(DataSection):
         )
 
     def decisive_fields(self) -> dict[str, Any]:
-        """Return the fields that decide what is learned, by the names that they have had in all fingerprints."""
+        """Return the fields that affect what is learned, under the names that fingerprints have always used."""
         today = {new: old for old, new in self.old_names.items()}
         return {today.get(name, name): value for name, value in super().decisive_fields().items()}

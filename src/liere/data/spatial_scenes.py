@@ -18,10 +18,10 @@ from liere.shapes import Int, UInt8
 __all__ = ["SpatialReasoning"]
 
 LENGTHS = {"train": 800_000, "val": 10_000, "test": 10_000}
-# Which sixteenths of all grids belong to a split. A grid is in one split only, whatever the seed.
+# The sixteenths of all grids that belong to each split. A grid is in one split only, whatever the seed.
 SHARES = {"train": range(12), "val": range(12, 14), "test": range(14, 16)}
-VARIANTS = 16  # an eighth of all grids is missed by so many with probability 0.12; then another grid is drawn
-ATTEMPTS = 2_000  # and by so many grids, even without arrows to turn, with probability 1e-116
+VARIANTS = 16  # all of them miss an eighth of the grids with probability 0.12; then another grid is drawn
+ATTEMPTS = 2_000  # all of them miss it, even without arrows to turn, with probability 1e-116
 ARROWS_PER_DRAW = 31
 INKS = {
     "black": [(0, 0, 0)],
@@ -34,29 +34,29 @@ STEPS = torch.tensor([[-1, 0], [0, 1], [1, 0], [0, -1]])  # (row, column) of DIR
 
 
 class SpatialReasoning(ExampleSet):
-    """Grids of arrows and letters, each made when it is asked for.
+    """Grids of arrows and letters, generated on demand.
 
-    A grid holds a Y whose base points at an arrow, the target, and other arrows and letters that do not matter. The
+    A grid contains a Y whose base points at an arrow, the target, and other arrows and letters as distractors. The
     label is the direction of the target: 0 up, 1 right, 2 down, 3 left. Counting arrows alone gives 44 %.
 
-    Sample `i` depends on `(seed, split, i)` and the options, on nothing else. A grid belongs to one split by what it
-    holds, so splits have none in common, whatever their seeds.
+    Sample `i` depends only on `(seed, split, i)` and the options. The contents of a grid decide which split it belongs
+    to, so splits have no grids in common, whatever their seeds.
 
     Args:
-        size: Side of the image: a multiple of 12 px, the side of a cell. 108 is 9 x 9 cells.
+        size: Side of the image in pixels, a multiple of 12 (the side of a cell); 108 gives 9 x 9 cells.
         split: `"train"`, `"val"` or `"test"`.
-        seed: Another seed is another data set.
+        seed: Seed of the data set.
         length: Number of samples; by default 800,000 for `"train"` and 10,000 for the others.
-        distance: Cells from the Y to the target: a number, or the least and the greatest of a range to draw it from.
-            There is nothing between the two.
-        distractor_arrows: Arrows besides the target.
-        distractor_letters: Letters A to E besides the Y, in turn.
-        colors: `"black"` ink, or `"random"` inks; a symbol's ink tells nothing.
+        distance: Cells from the Y to the target: a number, or the minimum and maximum of a range. The cells between the
+            two are empty.
+        distractor_arrows: Number of arrows in addition to the target.
+        distractor_letters: Number of letters, A to E in turn, in addition to the Y.
+        colors: `"black"` or `"random"`; the color of a symbol is independent of the label.
         dtype: `torch.float32`, in [0, 1], or `torch.uint8`, in [0, 255].
 
     Raises:
-        TypeError: On a number that is not one.
-        ValueError: On a size that is not a multiple of 12, symbols that do not fit, or an unknown split or color.
+        TypeError: If an argument that must be a number is not one.
+        ValueError: If the size is not a multiple of 12, symbols do not fit, or a split or color is unknown.
 
     Example:
         >>> data = SpatialReasoning(108, split="test")
@@ -105,10 +105,10 @@ class SpatialReasoning(ExampleSet):
         self._check()
         seed_and_split = torch.tensor([self.seed, list(LENGTHS).index(split)])
         self._stream = combine(torch.tensor(0), *seed_and_split)
-        # One random number for each symbol in each cell: their sum tells the split of a grid.
+        # One random number per cell and symbol: their sum determines the split of a grid.
         kinds = torch.arange(self.cells_per_side**2 * len(SYMBOLS))
         self._content_bits = combine(torch.tensor(-1), kinds).view(self.cells_per_side**2, len(SYMBOLS))
-        self._content_bits[:, 0] = 0  # an empty cell
+        self._content_bits[:, 0] = 0  # an empty cell does not count
 
     def _check(self) -> None:
         for name in ("length", "distractor_arrows", "distractor_letters"):
@@ -131,7 +131,7 @@ class SpatialReasoning(ExampleSet):
 
     @property
     def facts(self) -> DataFacts:
-        """What a model has to know of it; mean and deviation are rough: most of an image is paper."""
+        """Properties that a model needs; mean and deviation are approximate, because images are mostly white."""
         return DataFacts(self.classes, 3, (self.size, self.size), (0.9,) * 3, (0.3,) * 3)
 
     def __len__(self) -> int:
@@ -141,23 +141,23 @@ class SpatialReasoning(ExampleSet):
         return self.__getitems__([index])[0]
 
     def __getitems__(self, indices: Sequence[int]) -> list[tuple[Tensor, int]]:
-        """Return samples; `DataLoader` asks for whole batches in this way. Images are views of one tensor."""
+        """Return several samples, as `DataLoader` requests them; images are views of one tensor."""
         images, labels = self.batch(indices)
         if self.dtype == torch.float32:
             images = images.float().div_(255)
         return list(zip(images.unbind(), labels.tolist(), strict=True))
 
     def load(self, indices: Sequence[int], bits: Int[Tensor, "batch"] | None = None) -> Batch:
-        """Return a batch; there is nothing to augment."""
+        """Return a batch; random bits are ignored, because there is no augmentation."""
         return Batch(torch.tensor(indices, dtype=torch.long), *self.batch(indices))
 
     def batch(self, indices: Iterable[int] | Tensor) -> tuple[UInt8[Tensor, "batch 3 size size"], Int[Tensor, "batch"]]:
-        """Return images and labels as tensors: the quickest way."""
+        """Return uint8 images and labels as tensors, without the overhead of single samples."""
         places, symbols, streams = self._place(indices)
         return self._draw(places, symbols, streams), symbols[:, 1] - ARROW
 
     def cells(self, index: int) -> list[list[str]]:
-        """Return what the cells of a sample hold, row by row, as `liere.data.glyphs.SYMBOLS`.
+        """Return the contents of a sample's cells, row by row, as entries of `liere.data.glyphs.SYMBOLS`.
 
         Example:
             >>> for row in SpatialReasoning(48, distractor_arrows=2, distractor_letters=1).cells(0):
@@ -170,16 +170,16 @@ class SpatialReasoning(ExampleSet):
         return [[SYMBOLS[code] for code in row] for row in self.codes([index])[0].tolist()]
 
     def codes(self, indices: Iterable[int] | Tensor) -> Int[Tensor, "batch side side"]:
-        """Return the cells of several samples as places in `SYMBOLS`."""
+        """Return the cells of several samples as indices into `SYMBOLS`."""
         places, symbols, _ = self._place(indices)
         side = self.cells_per_side
         return torch.zeros(len(places), side**2, dtype=torch.long).scatter_(1, places, symbols).view(-1, side, side)
 
     def _place(self, indices: Iterable[int] | Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return places and codes of the symbols of samples, `[batch, symbols]`, the Y and the target first.
+        """Return the positions and codes of the symbols, `[batch, symbols]`, the Y and the target first.
 
-        Each sample is the first of its stream of grids that belongs to the split. The third result is the state of
-        the stream there, `[batch]`.
+        Each sample is the first grid in its stream that belongs to the split. The third result is the state of the
+        stream at that grid, `[batch]`.
         """
         numbers = self._check_indices(indices)
         pending = torch.arange(len(numbers))
@@ -193,7 +193,7 @@ class SpatialReasoning(ExampleSet):
                 break
         else:
             raise InputError(
-                f"a grid of size {self.size} with so few symbols has no variant in split {self.split!r}: "
+                f"a grid of size {self.size} with so few symbols has no example in split {self.split!r}: "
                 "choose a larger size or more distractors"
             )
         order, places, symbols, streams = map(torch.cat, zip(*chosen, strict=True))
@@ -209,22 +209,22 @@ class SpatialReasoning(ExampleSet):
         return torch.tensor([index % self.length for index in given], dtype=torch.long)
 
     def _propose(self, streams: Int[Tensor, "batch"]) -> tuple[Tensor, Tensor, Tensor]:
-        """Draw a grid for each stream, and tell whether it belongs to the split.
+        """Return a random grid for each stream, and whether it belongs to the split.
 
-        Only the directions of the distractors are drawn several times, since that is enough for most.
+        Only the directions of the distractors are drawn several times, which is enough for most grids.
         """
         side, arrows = self.cells_per_side, self.distractor_arrows
         draws = random_bits(streams, 5 + side**2)
         heading = random_below(draws[:, 0], 4)
         nearest, farthest = self.distance
         distance = nearest + random_below(draws[:, 1], farthest - nearest + 1)
-        # The Y stands where the target is still inside: the range is shorter along the ray.
+        # The target must be inside the grid, so the range of the Y is shorter along the ray.
         step = STEPS[heading]
         room = side - step.abs() * distance[:, None]
         y = random_below(draws[:, 2:4], room) + (-step).clamp(min=0) * distance[:, None]
         y, stride = (pair[:, :1] * side + pair[:, 1:] for pair in (y, step))
         target = y + stride * distance[:, None]
-        # The others take the places with the least random numbers; those of the Y and its ray come last.
+        # Distractors take the cells with the smallest random keys; the Y and its ray get the largest keys.
         keys = draws[:, 5:] >> 1
         for cell in range(farthest + 1):
             keys.scatter_(1, y + stride * distance[:, None].clamp(max=cell), torch.iinfo(torch.long).max)
@@ -234,7 +234,7 @@ class SpatialReasoning(ExampleSet):
         fixed = torch.cat(
             [Y + heading[:, None], ARROW + random_below(draws[:, 4:5], 4), letters.expand(len(y), -1)], dim=1
         )
-        # Directions are pairs of bits of random numbers, one for so many arrows.
+        # Each direction takes two bits; one random number serves up to ARROWS_PER_DRAW arrows.
         draws_per_variant = -(-arrows // ARROWS_PER_DRAW)
         directions = random_bits(combine(streams, torch.tensor(1)), VARIANTS * draws_per_variant)
         directions = directions.view(len(y), VARIANTS, draws_per_variant, 1) >> (2 * torch.arange(ARROWS_PER_DRAW))
@@ -251,10 +251,10 @@ class SpatialReasoning(ExampleSet):
         batch, side = len(places), self.cells_per_side
         inks = torch.tensor(INKS[self.colors], dtype=torch.uint8)
         chosen = random_below(random_bits(combine(streams, torch.tensor(2)), places.shape[1]), len(inks))
-        inks = inks[:, :1] if self.colors == "black" else inks  # a gray image is drawn once, then copied
+        inks = inks[:, :1] if self.colors == "black" else inks  # one channel is drawn, then copied
         atlas = torch.where(draw_symbols()[:, None, None].bool(), inks[:, :, None, None], torch.tensor(PAPER).byte())
         canvas = torch.full((batch, inks.shape[1], self.size, self.size), PAPER, dtype=torch.uint8)
-        # Four pixels at a time, as one number: `[batch, row, column, channel, y, x]`.
+        # Four pixels are copied at a time, as one int32: `[batch, row, column, channel, y, x]`.
         fields = (
             canvas.view(torch.int32).view(batch, inks.shape[1], side, CELL, side, CELL // 4).permute(0, 2, 4, 1, 3, 5)
         )
@@ -266,6 +266,6 @@ class SpatialReasoning(ExampleSet):
 def _range(name: str, value: Any) -> tuple[int, int]:
     if isinstance(value, list | tuple):
         if len(value) != 2:
-            raise InputError(f"{name} must be a number or the two ends of a range, got {value!r}")
+            raise InputError(f"{name} must be a number or a pair (minimum, maximum), got {value!r}")
         return whole_number(name, value[0]), whole_number(name, value[1])
     return whole_number(name, value), whole_number(name, value)

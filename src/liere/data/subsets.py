@@ -1,4 +1,4 @@
-"""Parts of a data set, drawn class by class by a seed."""
+"""Subsets of a data set, drawn class by class with a seed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from liere.shapes import Int
 __all__ = ["SPLITS", "choose_examples", "divide", "draw_fraction", "hold_out", "stable_key"]
 
 SPLITS = ("train", "val", "test")
-SHARE = 0.1  # of the examples of a class, to validate, and again to test
+SHARE = 0.1  # of the examples of a class for validation, and the same for testing
 
 
 def draw_fraction(labels: Int[Tensor, "examples"], fraction: float, seed: int = 0) -> Int[Tensor, "kept"]:
-    """Return which examples to keep: this share of every class, at least one of each, in their old order.
+    """Return the indices of the examples to keep: this fraction of every class, at least one of each, in order.
 
-    A larger fraction of the same seed holds all of a smaller one.
+    With the same seed, a larger fraction contains a smaller one.
 
     Example:
         >>> labels = torch.tensor([0] * 10 + [1] * 20)
@@ -36,9 +36,9 @@ def draw_fraction(labels: Int[Tensor, "examples"], fraction: float, seed: int = 
 def hold_out(
     labels: Int[Tensor, "examples"], share: float, seed: int = 0
 ) -> tuple[Int[Tensor, "kept"], Int[Tensor, "held_out"]]:
-    """Split examples in two, class by class: those to keep, and this share of every class.
+    """Return the indices of the examples to keep, and of those to hold out: this share of every class.
 
-    Some are held out of every class, but never all: one that is alone in its class is kept.
+    Every class with two or more examples has at least one held out, and never all of them.
 
     Example:
         >>> kept, held_out = hold_out(torch.tensor([0] * 10 + [1] * 20), 0.1)
@@ -46,24 +46,24 @@ def hold_out(
         (27, 3)
     """
     if not 0 < share < 1:
-        raise InputError(f"the share to hold out must be between 0 and 1, got {share}")
+        raise InputError(f"the fraction to hold out must be between 0 and 1, got {share}")
     out = _first_of_each_class(labels, share, ~seed, keep=1)
     if not len(out):
-        raise InputError("no class has two examples, so none can be held out: use data.holdout 0")
+        raise InputError("no class has two or more examples, so none can be held out: set data.holdout to 0")
     kept = torch.ones(len(labels), dtype=torch.bool)
     kept[out] = False
     return kept.nonzero()[:, 0], out.sort().values
 
 
 def divide(labels: Int[Tensor, "units"], keys: Int[Tensor, "units"], seed: int = 0) -> dict[str, Tensor]:
-    """Return who is in which split, class by class: a tenth to `"val"`, a tenth to `"test"`, at least one to each.
+    """Return the indices of each split: of every class, a tenth and at least one to `"val"` and to `"test"`.
 
-    Of a class with two, one is for training and one for tests; a class with one is for training.
+    A class with two examples has one for training and one for testing; a single example is for training.
 
     Args:
         labels: Class of each example or group.
-        keys: A number that tells each from others, wherever it stands.
-        seed: Of the order.
+        keys: A number that identifies each example or group, independent of its position.
+        seed: Seed of the random order.
 
     Example:
         >>> parts = divide(torch.tensor([0] * 20 + [1] * 10), torch.arange(30))
@@ -84,7 +84,7 @@ def divide(labels: Int[Tensor, "units"], keys: Int[Tensor, "units"], seed: int =
 
 
 def stable_key(content: bytes | memoryview) -> int:
-    """Return a number for `divide` that depends on what an example is, or is called, and not on its place."""
+    """Return a key for `divide` that depends on the content or name of an example, not on its position."""
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little", signed=True)
 
 
@@ -97,15 +97,15 @@ def choose_examples(
     fraction: float = 1.0,
     seed: int = 0,
 ) -> Int[Tensor, "chosen"]:
-    """Return which examples belong to a split, of those that it is made of.
+    """Return the indices of the examples that belong to a split.
 
     Args:
         split: `"train"`, `"val"` or `"test"`.
-        labels: Of these examples; for `"val"` they are those of `"train"` where examples are held out.
-        length: How many examples at most; of `"train"` the first, of others evenly spread ones.
-        holdout: Share of the training examples to validate with.
-        fraction: Share of the training examples to use.
-        seed: Decides which.
+        labels: Labels of the examples to choose from; for `"val"` with held-out examples, those of `"train"`.
+        length: Maximum number of examples: the first of `"train"`, evenly spaced ones of other splits.
+        holdout: Fraction of the training examples to validate with.
+        fraction: Fraction of the training examples to use.
+        seed: Seed of the random choice.
 
     Example:
         >>> choose_examples("test", torch.zeros(10, dtype=torch.long), 5).tolist()

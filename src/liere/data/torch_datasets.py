@@ -1,4 +1,4 @@
-"""Data of one's own from Python: any torch `Dataset` of (image, label), or two or three of them."""
+"""Your own data from Python: one to three torch `Dataset` objects of (image, label) pairs."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from liere.shapes import Int
 
 __all__ = ["GivenData", "find_given", "from_datasets"]
 
-DIGESTED = 16  # examples of a split
-MEASURED = 1024  # examples to estimate mean and deviation of
+DIGESTED = 16  # examples per split
+MEASURED = 1024  # examples to estimate mean and deviation from
 
 _GIVEN: dict[str, GivenData] = {}
-"""What was given to this process, by digest: a configuration, which is text, names its data in this way."""
+"""Data passed to this process, by digest: a configuration is text, and refers to its data by digest."""
 
 
 class GivenData:
-    """Data sets that were given from Python, as `liere.toolkit` takes them; made by `from_datasets`.
+    """Data sets for `liere.toolkit`, created by `from_datasets`.
 
-    It can be pickled for other processes, where unpickling makes it known to configurations, too.
+    It can be pickled; unpickling in another process makes the data available to configurations there.
 
     Attributes:
-        parts: The data sets, by split; a single one is under `"all"` and is divided when a split is asked for.
-        facts: What a model has to know of them.
-        description: What the data are, for people.
-        digest: Tells these data from others: of the number of examples, and of some examples.
+        parts: The data sets by split; a single one is stored as `"all"` and split when needed.
+        facts: Properties of the data that a model needs.
+        description: Description of the data for readers.
+        digest: Digest of the number of examples and of some examples, which identifies the data.
     """
 
     def __init__(self, parts: dict[str, GivenDataset], facts: DataFacts, description: str, digest: str) -> None:
@@ -43,7 +43,7 @@ class GivenData:
         _GIVEN[digest] = self
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore it in another process, and make it known there."""
+        """Restore the data in another process, and make them available there."""
         self.__dict__.update(state)
         _GIVEN[self.digest] = self
 
@@ -52,7 +52,7 @@ class GivenData:
         return f"GivenData({self.description!r}: {sizes})"
 
     def as_config(self) -> dict[str, Any]:
-        """Return the section `data` of a configuration that is about these data."""
+        """Return the `data` section of a configuration that uses these data."""
         facts = self.facts.as_dict()
         return {
             "name": "python",
@@ -66,21 +66,21 @@ class GivenData:
         }
 
     def part(self, split: str, seed: int) -> tuple[str, Int[Tensor, "places"]]:
-        """Return the part that a split is in, and the places that it has there.
+        """Return the name of the data set that contains a split, and the indices of its examples there.
 
         Raises:
-            ValueError: If a single data set has too few examples to be divided.
+            ValueError: If a single data set has too few examples to be split.
         """
         if "all" not in self.parts:
             part = split if split in self.parts else "test"
             return part, torch.arange(len(self.parts[part]))
         places = divide(self.labels("all"), torch.arange(len(self.parts["all"])), seed)
         if not len(places["test"]):
-            raise InputError(f"{self!r} has no class with two examples, so none is left to test with: give more")
+            raise InputError(f"{self!r} has no class with two or more examples, so none is left for testing: add more")
         return "all", places[split] if len(places[split]) else places["test"]
 
     def labels(self, part: str) -> Int[Tensor, "examples"]:
-        """Return the labels of all examples of a data set; they are read once."""
+        """Return the labels of all examples of a data set; they are read once and cached."""
         if part not in self._labels:
             self._labels[part] = read_labels(self.parts[part], len(self.facts.classes))
         return self._labels[part]
@@ -96,25 +96,25 @@ def from_datasets(
     std: Sequence[float] | None = None,
     description: str = "",
 ) -> GivenData:
-    """Return data of one's own, which `liere.toolkit.train` and `compare` take as `data`.
+    """Return your own data sets as the argument `data` of `liere.toolkit.train` and `compare`.
 
-    An example is an image and a label: a uint8 or float tensor `[channels, *size]`, all of one shape, or a PIL image,
-    and an integer from 0. Random transforms that use the generators of torch, numpy or Python are repeatable: they are
-    seeded for each example.
+    An example is an image and a label: a uint8 or float tensor `[channels, *size]`, all of the same shape, or a PIL
+    image, and an integer from 0. Random transforms that use the generators of torch, numpy or Python are repeatable,
+    because these are seeded for each example.
 
     Args:
-        train: Data set with `__len__` and `__getitem__`. Without `test` it is divided, class by class: a tenth to
-            validate, a tenth to test, by `data.seed`.
-        test: Data set to test with.
-        val: Data set to validate with while training; `test` if there is none.
+        train: Data set with `__len__` and `__getitem__`. Without `test` it is split class by class with `data.seed`: a
+            tenth for validation and a tenth for testing.
+        test: Data set for testing.
+        val: Data set for validation during training; `test` by default.
         classes: Names of the classes; by default the attribute `classes` of `train`, or else the labels.
-        mean: Of each channel, of uint8 images in [0, 1]; by default that of up to 1,024 training images.
+        mean: Mean of each channel, with uint8 pixels scaled to [0, 1]; by default estimated from up to 1,024 images.
         std: Standard deviation of each channel, likewise.
-        description: What the data are, kept with the run.
+        description: Description of the data, stored with the run.
 
     Raises:
-        TypeError: If something is no data set, or an example is something else.
-        ValueError: If there are no examples, or they do not fit together.
+        TypeError: If an argument is not a data set, or an example is not an image and a label.
+        ValueError: If there are no examples, or their shapes, dtypes or labels do not match.
 
     Example:
         >>> images, labels = torch.rand(20, 1, 8, 8), torch.arange(20) % 2
@@ -125,7 +125,7 @@ def from_datasets(
         (('0', '1'), (8, 8))
     """
     if test is None and val is not None:
-        raise InputError("val is given without test: give test, too, or one data set that is divided")
+        raise InputError("val is given without test: also pass test, or pass only train and have it split")
     given = {"all": train} if test is None else {"train": train, "val": val, "test": test}
     parts = {
         split: GivenDataset(dataset, "train" if split == "all" else split)
@@ -137,26 +137,26 @@ def from_datasets(
 
 
 def find_given(digest: str, description: str, examples: dict[str, int]) -> GivenData:
-    """Return data that were given to this process.
+    """Return the data with this digest that were passed to this process.
 
     Raises:
-        ValueError: If they were not, or others were.
+        ValueError: If no such data were passed.
     """
     if digest in _GIVEN:
         return _GIVEN[digest]
     sizes = ", ".join(f"{number:,} {split}" for split, number in examples.items())
-    others = f", and those given are others: {', '.join(map(repr, _GIVEN.values()))}" if _GIVEN else ""
+    others = f", only {', '.join(map(repr, _GIVEN.values()))}" if _GIVEN else ""
     raise InputError(
-        f"the data of this run were given from Python ({description}: {sizes} examples) and are not here{others}; "
-        "give them again: data=liere.data.from_datasets(...)"
+        f"the data of this run were passed from Python ({description}: {sizes} examples) and are not available"
+        f"{others}: pass them again with data=liere.data.from_datasets(...)"
     )
 
 
 def _facts(parts: dict[str, GivenDataset], classes: Any, mean: Any, std: Any) -> DataFacts:
-    """Return what a model has to know of data sets: as given, or as the first of them has it."""
+    """Return the facts of data sets: as given, or else from the first of them."""
     first = next(iter(parts.values()))
     channels, *size = first.check_alike(list(parts.values()))
-    own = getattr(first.dataset, "classes", None)  # as data sets of torchvision have it
+    own = getattr(first.dataset, "classes", None)  # as in torchvision
     names = _class_names(parts, own if classes is None and isinstance(own, list | tuple) else classes)
     if mean is None or std is None:
         measured = first.measure(sample_places(len(first), MEASURED))
@@ -173,14 +173,14 @@ def _facts(parts: dict[str, GivenDataset], classes: Any, mean: Any, std: Any) ->
 
 
 def _class_names(parts: dict[str, GivenDataset], classes: Any) -> tuple[str, ...]:
-    """Return the names of the classes; without names, labels are counted from 0."""
+    """Return the names of the classes; without names, they are numbered from 0."""
     if classes is None:
         highest = max(int(read_labels(part).max()) for part in parts.values())
         classes = range(highest + 1)
     if isinstance(classes, str) or len(set(classes)) < len(classes):
-        raise InputError(f"classes must be different names, one per class, got {classes!r}")
+        raise InputError(f"classes must be unique names, one per class, got {classes!r}")
     if len(classes) < 2:
-        raise InputError(f"classes must be two or more, got {list(classes)}: there is nothing to learn")
+        raise InputError(f"there must be at least two classes, got {list(classes)}: add examples of another class")
     return tuple(map(str, classes))
 
 

@@ -1,4 +1,4 @@
-"""`data.name: ucf101`, videos of 101 kinds of actions, with the official lists of those to train and to test with."""
+"""`data.name: ucf101`, videos of 101 human actions with the official training and test lists."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Ucf101Data(ClipSection):
 
     name: Literal["ucf101"] = "ucf101"
     fold: Literal[1, 2, 3] = 1
-    """which of the official lists of training and test videos"""
+    """which of the three official training and test splits"""
 
     def is_there(self) -> bool:
-        """Return whether lists tell the classes."""
+        """Return whether the official list of classes exists."""
         from liere.data.reading.ucf101_lists import LISTS
 
         return (self.path / LISTS).is_dir()
@@ -34,7 +34,7 @@ class Ucf101Data(ClipSection):
         return read_classes(self.path)
 
     def list_files(self, split: str, classes: tuple[str, ...]) -> FileTable:
-        """Return the videos that a split is made of."""
+        """Return the videos of a split."""
         from liere.data.reading.ucf101_lists import list_videos
 
         return list_videos(self.path, "train" if self.is_made_of_training(split) else "test", self.fold)

@@ -1,4 +1,4 @@
-"""`data.name: videos`, videos of one's own in a folder per class, with or without folders for splits."""
+"""`data.name: videos`, your own videos in one folder per class, with or without folders for splits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["VideosData"]
 
 
 class VideosData(OwnFileSection, ClassFolderSection, ClipSection):
-    """Videos of one's own."""
+    """Your own videos."""
 
     may_lack_splits: ClassVar[bool] = True
 

@@ -61,7 +61,8 @@ class Absolute(PositionEncoding):
         theirs = shape.grid, shape.num_prefix_tokens, shape.dim
         if mine != theirs:
             raise InputError(
-                f"encoding was built for (grid, num_prefix_tokens, dim) = {mine}, but the model has {theirs}"
+                f"encoding was built for (grid, num_prefix_tokens, dim) = {mine}, but the model has {theirs}: "
+                "build it with the values of the model"
             )
 
     def embed(

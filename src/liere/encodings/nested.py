@@ -9,7 +9,7 @@ from torch import Tensor
 
 from liere.errors import InputError, InputTypeError
 
-__all__ = ["has_nested", "rotate_nested"]
+__all__ = ["check_no_prefix", "has_nested", "rotate_nested"]
 
 Rotate = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], tuple[Tensor, Tensor]]
 
@@ -17,6 +17,15 @@ Rotate = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], tuple[Tensor, 
 def has_nested(*tensors: Tensor | None) -> bool:
     """Return whether one of the tensors is nested."""
     return any(isinstance(x, Tensor) and x.is_nested for x in tensors)
+
+
+def check_no_prefix(num_prefix_tokens: int, k_num_prefix_tokens: int) -> None:
+    """Raise `ValueError` if there are prefix tokens, which are not the leading tokens of a packed sequence."""
+    if num_prefix_tokens or k_num_prefix_tokens:
+        raise InputError(
+            f"num_prefix_tokens={num_prefix_tokens or k_num_prefix_tokens} does not work with nested tensors: leave it "
+            "out, and give prefix tokens position 0, which rotates nothing"
+        )
 
 
 def rotate_nested(

@@ -12,16 +12,19 @@ from torch import Tensor
 
 from liere.encodings.cache import RotationCache
 from liere.encodings.contract import PositionEncoding, Rotations, TransformerShape
-from liere.encodings.nested import has_nested, rotate_nested
+from liere.encodings.nested import check_no_prefix, has_nested, rotate_nested
 from liere.errors import InputError, InputTypeError, whole_number
 from liere.positions import check_positions
-from liere.rotations import check_shapes, position_rotations, rotate_together
+from liere.rotations import check_shapes, fused_is_faster, position_rotations, rotate_by_positions, rotate_together
 from liere.rotations.buffers import drop_buffers
 from liere.shapes import Float, Real
 from liere.sharding import memory_may_be_reused
 from liere.tracing import known_sizes, values_are_visible
 
 __all__ = ["RotaryEncoding"]
+
+STREAM_BEYOND = 2**30
+"""Bytes of rotations; more are not made at once."""
 
 
 class RotaryEncoding(PositionEncoding):
@@ -96,6 +99,7 @@ class RotaryEncoding(PositionEncoding):
         layer: int = 0,
         num_prefix_tokens: int = 0,
         k_num_prefix_tokens: int | None = None,
+        stream: bool | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Return queries and keys rotated according to their positions, for use in any attention function.
 
@@ -109,6 +113,9 @@ class RotaryEncoding(PositionEncoding):
             layer: Index of the layer whose generators are used.
             num_prefix_tokens: Number of leading tokens without a position (CLS, registers), which are not rotated.
             k_num_prefix_tokens: The same for the keys; by default as for the queries.
+            stream: Whether to make, use and drop the rotations a few tokens at a time, in the backward pass as well, so
+                that memory does not grow with their number. By default where this is faster (each member of the batch
+                has its own positions) or the rotations would take more than 1 GB.
 
         Returns:
             The rotated queries and keys.
@@ -117,17 +124,16 @@ class RotaryEncoding(PositionEncoding):
             TypeError: If positions are not real numbers in fp32, fp64 or integers, or all are None.
             ValueError: If shapes do not match, positions are not finite, or the layer does not exist.
         """
+        k_prefix = num_prefix_tokens if k_num_prefix_tokens is None else k_num_prefix_tokens
         if has_nested(q, k, positions, k_positions):
-            if num_prefix_tokens or k_num_prefix_tokens:
-                raise InputError(
-                    f"num_prefix_tokens={num_prefix_tokens or k_num_prefix_tokens} does not work with nested tensors: "
-                    "leave it out, and give prefix tokens position 0, which rotates nothing"
-                )
-            return rotate_nested(lambda *given: self._rotate(*given, layer, 0, 0), q, k, positions, k_positions)
+            check_no_prefix(num_prefix_tokens, k_prefix)
+            return rotate_nested(
+                lambda *given: self._rotate_both(*given, layer, 0, 0, stream), q, k, positions, k_positions
+            )
         with known_sizes():
-            return self._rotate(q, k, positions, k_positions, layer, num_prefix_tokens, k_num_prefix_tokens)
+            return self._rotate_both(q, k, positions, k_positions, layer, num_prefix_tokens, k_prefix, stream)
 
-    def _rotate(
+    def _rotate_both(
         self,
         q: Tensor,
         k: Tensor,
@@ -135,36 +141,41 @@ class RotaryEncoding(PositionEncoding):
         k_positions: Tensor | None,
         layer: int,
         num_prefix_tokens: int,
-        k_num_prefix_tokens: int | None,
+        k_prefix: int,
+        stream: bool | None,
     ) -> tuple[Tensor, Tensor]:
-        k_prefix = num_prefix_tokens if k_num_prefix_tokens is None else k_num_prefix_tokens
-        if positions is None:
-            return q, self._rotate_keys(k, k_positions, layer, k_prefix)
-        check_positions(positions, self.ndim)
-        rotations = k_rotations = self._layer(positions, layer)
-        if k_positions is not None:
-            check_positions(k_positions, self.ndim, name="k_positions")
-            k_rotations = self._layer(k_positions, layer)
-        self._check("q", q, rotations, num_prefix_tokens)
-        own = "positions" if k_positions is None and k.shape[-2] == q.shape[-2] else "k_positions"
-        self._check("k", k, k_rotations, k_prefix, prefix_name="k_num_prefix_tokens", positions_name=own)
-        if k_rotations is rotations and (q.shape, q.dtype, k_prefix) == (k.shape, k.dtype, num_prefix_tokens):
-            q, k = rotate_together([q, k], rotations, num_prefix_tokens)
+        is_same = k_positions is None and (q.shape, q.dtype, num_prefix_tokens) == (k.shape, k.dtype, k_prefix)
+        if positions is not None and is_same:
+            q, k = self._rotate("q", [q, k], positions, layer, num_prefix_tokens, stream)
             return q, k
-        (q,), (k,) = rotate_together([q], rotations, num_prefix_tokens), rotate_together([k], k_rotations, k_prefix)
-        return q, k
-
-    def _rotate_keys(self, k: Tensor, positions: Tensor | None, layer: int, num_prefix_tokens: int) -> Tensor:
-        """Return rotated keys for queries without positions."""
-        if positions is None:
+        if positions is not None:
+            (q,) = self._rotate("q", [q], positions, layer, num_prefix_tokens, stream)
+        of_keys = positions if k_positions is None else k_positions
+        if of_keys is None:
             raise InputTypeError(
                 "positions and k_positions are both None: pass the positions of the tokens, or leave out the encoding"
             )
-        check_positions(positions, self.ndim, name="k_positions")
-        rotations = self._layer(positions, layer)
-        names = {"prefix_name": "k_num_prefix_tokens", "positions_name": "k_positions"}
-        self._check("k", k, rotations, num_prefix_tokens, **names)
-        return rotate_together([k], rotations, num_prefix_tokens)[0]
+        own = "positions" if k_positions is None and k.shape[-2] == q.shape[-2] else "k_positions"
+        names = {"prefix_name": "k_num_prefix_tokens", "positions_name": own}
+        (k,) = self._rotate("k", [k], of_keys, layer, k_prefix, stream, **names)
+        return q, k
+
+    def _rotate(
+        self,
+        name: str,
+        xs: list[Tensor],
+        positions: Tensor,
+        layer: int,
+        num_prefix_tokens: int,
+        stream: bool | None,
+        **names: str,
+    ) -> list[Tensor]:
+        check_positions(positions, self.ndim, name=names.get("positions_name", "positions"))
+        generators = self._generators([layer], positions)
+        self._check(name, xs[0], positions, generators, num_prefix_tokens, **names)
+        if _should_stream(positions, generators[0]) if stream is None else stream:
+            return rotate_by_positions(xs, positions.to(generators.dtype), generators[0], num_prefix_tokens)
+        return rotate_together(xs, next(self._rotations(positions, generators, key=layer)), num_prefix_tokens)
 
     def layer_rotations(self, positions: Float[Tensor, "*batch tokens ndim"], depth: int) -> Iterator[Rotations]:
         """Yield each layer's own rotations; layers that share generators share the tensor.
@@ -217,11 +228,16 @@ class RotaryEncoding(PositionEncoding):
         shown = ", ".join(f"{field}={getattr(self, field)}" for field in fields)
         return shown + ", recompute=True" * self.recompute
 
-    def _check(self, name: str, x: Tensor, rotations: Tensor, num_prefix_tokens: int, **names: str) -> None:
+    def _check(
+        self, name: str, x: Tensor, positions: Tensor, generators: Tensor, num_prefix_tokens: int, **names: str
+    ) -> None:
         if x.shape[-1] != self.head_dim:
             raise InputError(
                 f"{name} has head_dim {x.shape[-1]}, but this encoding was built with head_dim={self.head_dim}"
             )
+        heads, *block = generators.shape[2:]
+        # Of the rotations, which need not be made for it, only the shape is looked at.
+        rotations = generators.new_empty(()).expand(*positions.shape[:-2], heads, positions.shape[-2], *block)
         check_shapes(x, rotations, num_prefix_tokens, name=name, **names)
 
     def _layer(self, positions: Tensor, layer: int) -> Tensor:
@@ -264,6 +280,12 @@ class RotaryEncoding(PositionEncoding):
     def _expand(self, rotations: Tensor) -> Tensor:
         heads = -5
         return rotations.expand(*rotations.shape[:heads], self.num_heads, *rotations.shape[heads + 1 :])
+
+
+def _should_stream(positions: Tensor, generators: Tensor) -> bool:
+    """Return whether rotations are better made a few tokens at a time: faster, or too large as a whole."""
+    size = positions.shape[:-1].numel() * generators[0].numel() * generators.element_size()
+    return size > STREAM_BEYOND or fused_is_faster(positions, generators)
 
 
 def _first(positions: Tensor, generators: Tensor) -> Tensor:

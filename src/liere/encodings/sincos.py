@@ -50,7 +50,7 @@ class SinCos(PositionEncoding):
         if (self.grid, self.dim) != (shape.grid, shape.dim):
             raise InputError(
                 f"encoding was built for grid {self.grid} and dim {self.dim}, but the model has {shape.grid} "
-                f"and {shape.dim}"
+                f"and {shape.dim}: build it with the values of the model"
             )
 
     def embed(

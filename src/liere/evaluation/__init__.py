@@ -1,1 +1,1 @@
-"""Questions asked of models, one a file."""
+"""Evaluation of trained models: predictions, statistics and summaries."""

@@ -1,4 +1,4 @@
-"""Where a model looks: the attention of the CLS token, layer by layer, over the image."""
+"""Attention maps: the attention of the CLS token over the image, layer by layer."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["cls_attention", "overlay_png", "rescaled"]
 def cls_attention(
     model: VisionTransformer, images: Float[Tensor, "batch channels *size"]
 ) -> list[Float[Tensor, "batch *grid"]]:
-    """Return the attention from CLS to each patch, averaged over heads, one tensor a layer.
+    """Return the attention from CLS to each patch, averaged over heads, as one tensor per layer.
 
     Args:
-        model: A model with a CLS token; it is evaluated as it is, so call `eval()` before.
-        images: What it classifies.
+        model: A model with a CLS token; call `eval()` on it before.
+        images: Normalized images.
 
     Raises:
         ValueError: If the model has no CLS token.
@@ -37,7 +37,7 @@ def cls_attention(
         [(5, 2, 3), (5, 2, 3), (5, 2, 3)]
     """
     if model.cls_token is None:
-        raise InputError("attention maps start at the CLS token, but the model was built with pool='mean'")
+        raise InputError("attention maps need a CLS token, but the model has pool='mean': use a model with pool='cls'")
     seen: list[Tensor] = []
 
     def look(attention: Attention, arguments: tuple[Any, ...]) -> None:
@@ -57,7 +57,7 @@ def cls_attention(
 
 
 def rescaled(attention: Float[Tensor, "*grid"]) -> Float[Tensor, "*grid"]:
-    """Return a map stretched to [0, 1]; one that is the same everywhere becomes 0.
+    """Return a map rescaled to [0, 1]; a constant map becomes 0.
 
     Example:
         >>> rescaled(torch.tensor([[0.25, 0.75], [0.5, 0.75]])).tolist()
@@ -68,7 +68,7 @@ def rescaled(attention: Float[Tensor, "*grid"]) -> Float[Tensor, "*grid"]:
 
 
 def overlay_png(image: UInt8[Tensor, "3 height width"], attention: Float[Tensor, "rows columns"]) -> bytes:
-    """Return a PNG of an image with a map over it: least attention is blue, most is red."""
+    """Return a PNG of an image with an overlaid map, from blue (least attention) to red (most)."""
     from matplotlib import colormaps
     from matplotlib.image import imsave
 
@@ -77,7 +77,7 @@ def overlay_png(image: UInt8[Tensor, "3 height width"], attention: Float[Tensor,
     spread = rescaled(attention).repeat_interleave(height // rows, 0).repeat_interleave(width // columns, 1)
     heat = torch.from_numpy(colormaps["jet"](spread.numpy())[..., :3]).float()
     picture = image.permute(1, 2, 0).float() / 255
-    # Ink stays visible: paper takes the colour, ink darkens it.
+    # Dark parts of the image darken the color, so that they stay visible.
     blended = heat * (0.25 + 0.75 * picture)
     file = io.BytesIO()
     imsave(file, blended.clamp(0, 1).numpy(), format="png")

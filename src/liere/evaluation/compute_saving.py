@@ -1,4 +1,4 @@
-"""How much training it takes to reach what a baseline reaches in the end."""
+"""How much training a method needs to reach the final accuracy of a baseline."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class ComputeSaving:
-    """What a method needs to reach the baseline's final accuracy; None where it never does.
+    """Training that a method needs to reach the baseline's final accuracy; None if it never does.
 
     Attributes:
         target: The baseline's final accuracy.
-        examples: Training examples until then.
-        operations: Examples times the cost of one.
-        fewer_examples: How many times as many examples the baseline needs; above 1, the method saves some.
-        fewer_operations: How many times as many operations the baseline needs.
+        examples: Training examples needed.
+        operations: Examples times the cost per example.
+        fewer_examples: Examples of the baseline divided by those of the method; above 1, the method saves some.
+        fewer_operations: Operations of the baseline divided by those of the method.
     """
 
     target: float
@@ -37,19 +37,20 @@ class ComputeSaving:
 def compute_savings(
     curves: Mapping[str, Sequence[Curve]], cost: Mapping[str, float], baseline: str = "absolute"
 ) -> dict[str, ComputeSaving]:
-    """Return, for each method, the training that reaches the baseline's final accuracy.
+    """Return, for each method, the training needed to reach the baseline's final accuracy.
 
-    One rule for all: curves are averaged over seeds (`mean_curve`), and then made monotone (`monotone`). The target is
-    the end of the baseline's. A method reaches it where its curve, linear between validations, first is as high. The
-    baseline, too: where it rises no more, it is not charged for the examples after that, so its own ratio is 1.
+    The same rule applies to all methods: curves are averaged over seeds (`mean_curve`) and then made monotone
+    (`monotone`). The target is the end of the baseline's curve. A method reaches it where its curve, linear between
+    validations, is first as high. This includes the baseline: if its curve is flat at the end, the examples after it
+    first reached the target do not count, so its own ratio is 1.
 
     Args:
-        curves: For each method, the learning curve of each seed: validations with their `examples` and `accuracy`.
-        cost: For each method, what training on one example costs, in any unit: operations, seconds.
+        curves: For each method, the learning curve of each seed: validations with `examples` and `accuracy`.
+        cost: For each method, the cost of training on one example, in any unit, such as operations or seconds.
         baseline: The method to compare with.
 
     Raises:
-        ValueError: If the baseline has no curve, or a method has no cost, or none above 0.
+        ValueError: If the baseline has no curve, or a method has no positive cost.
 
     Example:
         >>> rising = [{"examples": 100 * n, "accuracy": n / 10} for n in range(1, 9)]
@@ -63,13 +64,13 @@ def compute_savings(
     for method in curves:
         if not cost.get(method, 0) > 0:
             raise InputError(
-                f"cost of {method!r} must be above 0, got {cost.get(method)}: give the cost of one example"
+                f"cost of {method!r} must be above 0, got {cost.get(method)}: pass the cost of one example"
             )
     means = {method: mean_curve(seeds) for method, seeds in curves.items()}
     target = monotone([point["accuracy"] for point in means[baseline]])[-1]
     reached = {method: examples_to_reach(curve, target) for method, curve in means.items()}
     base = reached[baseline]
-    assert base is not None  # it ends there
+    assert base is not None  # the baseline's curve ends at the target
     return {
         method: ComputeSaving(target, None, None, None, None)
         if examples is None
@@ -85,12 +86,12 @@ def compute_savings(
 
 
 def mean_curve(curves: Sequence[Curve]) -> list[dict[str, float]]:
-    """Return the mean accuracy over seeds, at the numbers of examples at which all seeds were validated.
+    """Return the mean accuracy over seeds at the numbers of examples where all seeds were validated.
 
-    A seed that stopped early ends the mean, too: the others alone would be another mean.
+    The mean ends where the first seed stopped, because the mean of the other seeds would be a different quantity.
 
     Raises:
-        ValueError: If there is no such number, or an accuracy is not a finite number.
+        ValueError: If there is no such number of examples, or an accuracy is not finite.
 
     Example:
         >>> one = [{"examples": 10, "accuracy": 0.25}, {"examples": 20, "accuracy": 0.5}]
@@ -101,24 +102,24 @@ def mean_curve(curves: Sequence[Curve]) -> list[dict[str, float]]:
     common = sorted(set(by_examples[0]).intersection(*by_examples[1:])) if by_examples else []
     if not common or common[0] <= 0:
         raise InputError(
-            f"{len(curves)} curves of {[len(curve) for curve in curves]} validations have none at the same number of "
-            "examples above 0: validate all seeds as often"
+            f"learning curves of {[len(curve) for curve in curves]} validations have none at the same number of "
+            "examples above 0: validate all seeds equally often"
         )
     means = [
         {"examples": examples, "accuracy": math.fsum(curve[examples] for curve in by_examples) / len(curves)}
         for examples in common
     ]
     if not all(math.isfinite(point["accuracy"]) for point in means):
-        raise InputError("a learning curve needs finite accuracies: some are infinite or not a number")
+        raise InputError("a learning curve has accuracies that are infinite or NaN: remove them")
     return means
 
 
 def monotone(values: Sequence[float]) -> list[float]:
-    """Return the nearest values, in squares, that never fall (isotonic regression): what falls back is averaged.
+    """Return the closest non-decreasing values in the least-squares sense (isotonic regression).
 
-    The best value so far would never fall either, but of noisy validations it is the luckiest: it is too high, the more
-    so the more often one validates, and reaches anything too early. Here one lucky validation is averaged with the
-    worse ones after it, and the end of a curve that rises no more is the mean of its last validations.
+    The running maximum is also non-decreasing, but it picks the luckiest of noisy validations: it is too high, the more
+    so the more often one validates, and reaches any target too early. Here a lucky validation is averaged with the
+    worse ones after it, and the end of a flat curve is the mean of its last validations.
 
     Example:
         >>> monotone([0.25, 0.75, 0.25, 0.5, 1.0])
@@ -130,10 +131,10 @@ def monotone(values: Sequence[float]) -> list[float]:
 
 
 def examples_to_reach(curve: Curve, target: float) -> float | None:
-    """Return at how many examples a curve, made monotone and linear between validations, first is at a target.
+    """Return the number of examples at which a curve, made monotone and interpolated linearly, reaches a target.
 
     Returns:
-        Examples; those of the first validation where it is at the target already, and None where it never is.
+        Examples; those of the first validation if it is at the target already, and None if the curve never is.
 
     Example:
         >>> curve = [{"examples": 100, "accuracy": 0.25}, {"examples": 200, "accuracy": 0.75}]

@@ -1,4 +1,4 @@
-"""Rows for a notebook: plain dicts, or a `DataFrame` where pandas is installed."""
+"""Rows for a notebook: plain dicts, or a `DataFrame` if pandas is installed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ __all__ = ["as_frame"]
 
 
 def as_frame(rows: list[dict[str, Any]], pandas: bool | None = None) -> Any:
-    """Return rows as they are, or as a `DataFrame`.
+    """Return rows unchanged or as a `DataFrame`.
 
     Args:
         rows: Dicts with the same keys.
-        pandas: True for a `DataFrame`, False for the rows; None for a `DataFrame` where pandas is installed.
+        pandas: True for a `DataFrame`, False for the rows; None for a `DataFrame` if pandas is installed.
 
     Raises:
-        ImportError: If pandas is asked for and not installed.
+        ImportError: If `pandas` is True but pandas is not installed.
 
     Example:
         >>> as_frame([{"size": 108, "mean": 0.5}], pandas=False)

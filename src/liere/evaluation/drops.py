@@ -1,4 +1,4 @@
-"""How much of an accuracy is lost, and whether one model loses more than another."""
+"""Relative accuracy drops, and their difference between two models."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ __all__ = ["drop_difference", "relative_drop"]
 
 
 def relative_drop(before: Values, after: Values, *, seed: int = 0, resamples: int = PAIRED_RESAMPLES) -> Interval:
-    """Return which part of an accuracy is lost, 1 - after / before, with its bootstrap interval over examples.
+    """Return the relative drop of an accuracy, 1 - after / before, with its bootstrap interval over examples.
 
-    Examples are drawn with both of their answers. Resamples without a right answer before, which may occur where there
+    Each example is drawn with both of its answers. Resamples without a correct answer before, which may occur if there
     are few, are left out.
 
     Args:
-        before: 1 for a right answer, 0 for a wrong one; or shares of right answers over several models.
-        after: The same examples' answers after something was done to them, their patches were shuffled say.
+        before: 1 for a correct answer, 0 for a wrong one; or fractions of correct answers over several models.
+        after: Answers for the same examples after a change, for example with shuffled patches.
         seed: Seed of the resamples.
-        resamples: How many to draw.
+        resamples: Number of resamples.
 
     Raises:
-        ValueError: If nothing was right before, values are not from 0 to 1, or there are not as many of both.
+        ValueError: If no answer was correct before, values are not in [0, 1], or the lengths differ.
 
     Example:
         >>> found = relative_drop([1] * 80 + [0] * 20, [1] * 20 + [0] * 80)
@@ -35,10 +35,10 @@ def relative_drop(before: Values, after: Values, *, seed: int = 0, resamples: in
     pairs = checked_pairs(before=before, after=after)
     if pairs.min() < 0 or pairs.max() > 1:
         raise InputError(
-            f"before and after must be from 0 (wrong) to 1 (right), got {pairs.min():g} to {pairs.max():g}"
+            f"before and after must be between 0 (wrong) and 1 (correct), got {pairs.min():g} to {pairs.max():g}"
         )
     if not pairs[0].any():
-        raise InputError("before has no right answer: a relative drop needs an accuracy above 0")
+        raise InputError("before has no correct answer: a relative drop needs an accuracy above 0")
     means = resampled_means(pairs, seed, resamples)
     means = means[:, means[0] > 0]
     ends = pairs.mean(axis=1)
@@ -48,16 +48,16 @@ def relative_drop(before: Values, after: Values, *, seed: int = 0, resamples: in
 def drop_difference(
     first: tuple[Values, Values], second: tuple[Values, Values], *, seed: int = 0, resamples: int = PAIRED_RESAMPLES
 ) -> Interval:
-    """Return by how much the first's relative drop is larger than the second's, with its paired bootstrap interval.
+    """Return the first relative drop minus the second, with its paired bootstrap interval.
 
     Args:
-        first: Answers before and after, as for `relative_drop`.
-        second: Those of another model, on the same examples.
+        first: Answers of a model before and after, as for `relative_drop`.
+        second: Answers of another model for the same examples.
         seed: Seed of the resamples.
-        resamples: How many to draw.
+        resamples: Number of resamples.
 
     Raises:
-        ValueError: If nothing was right before, or there are not as many of all four.
+        ValueError: If no answer was correct before, or the lengths differ.
 
     Example:
         >>> some, few, none = [1] * 50 + [0] * 50, [1] * 25 + [0] * 75, [0] * 100
@@ -66,7 +66,7 @@ def drop_difference(
     """
     columns = np.concatenate([checked_pairs(before=before, after=after) for before, after in (first, second)])
     if not (columns[0].any() and columns[2].any()):
-        raise InputError("before has no right answer: a relative drop needs an accuracy above 0")
+        raise InputError("before has no correct answer: a relative drop needs an accuracy above 0")
 
     def difference(means: Floats) -> Floats:
         return means[3] / means[2] - means[1] / means[0]

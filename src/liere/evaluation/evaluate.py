@@ -1,4 +1,4 @@
-"""Evaluate a run: every test example once, at any resolution, with any positions, shuffled or not."""
+"""Evaluation of a run: every test example once, at any resolution, with any positions, shuffled or not."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ pl = import_lightning()
 
 __all__ = ["evaluate"]
 
-LOCK_PATIENCE = 60.0  # seconds; it is held for a moment
+LOCK_PATIENCE = 60.0  # seconds; other processes hold it only briefly
 
 
 def evaluate(
@@ -49,19 +49,19 @@ def evaluate(
     best: bool = False,
     say: Callable[[str], None],
 ) -> list[dict[str, Any]]:
-    """Predict the test split under each condition, write predictions and `evaluation.json`, and return what is in it.
+    """Predict the test split under each condition, write predictions and `evaluation.json`, and return its records.
 
     Args:
         run: A finished run.
-        conditions: Image sizes, and what else differs from training.
-        examples: How many test examples; None for all.
-        batch_size: Examples at a time; None for 100 images or clips. With several processes each takes whole batches,
-            so results stay the same.
-        best: Whether to take the weights with the best validation accuracy instead of the final ones.
-        say: Receives a line for each condition.
+        conditions: Image sizes and other differences from training.
+        examples: Number of test examples; None for all.
+        batch_size: Examples per batch; None for 100 images or clips. Several processes share whole batches, so results
+            do not depend on their number.
+        best: Whether to use the weights with the best validation accuracy instead of the final ones.
+        say: Function called with a line per condition.
 
     Raises:
-        ValueError: If the run is not finished, or a size does not fit.
+        ValueError: If the run is not finished, or a size is not available.
     """
     run.result()
     wanted = [Condition(one) if isinstance(one, int) else one for one in conditions]
@@ -90,7 +90,7 @@ def evaluate(
 
 
 def _check_sizes(run: Run, data: dict[Condition, ExampleSet], batch_size: int) -> None:
-    """Raise `ValueError` if images do not fit the patches, or there are too few for the processes."""
+    """Raise `ValueError` if images cannot be divided into patches, or there are too few for the processes."""
     world = run.config.hardware.devices * run.config.hardware.nodes
     for split in data.values():
         grid_shape(*image_and_patch(split.facts.image_size, run.config.model.patch_size))
@@ -104,21 +104,23 @@ def _check_sizes(run: Run, data: dict[Condition, ExampleSet], batch_size: int) -
 def _offsets(
     model: VisionTransformer, wanted: Sequence[Condition], encoding: str
 ) -> dict[Condition, tuple[float, ...] | None]:
-    """Return where each condition places the grid, in token steps."""
+    """Return the offset of the grid for each condition, in token steps."""
     if any(condition.placement for condition in wanted) and not model.encoding.has_coordinates:
-        raise InputError(f"placements move coordinates, but the encoding {encoding} has none: leave them out")
+        raise InputError(f"placements move coordinates, but the encoding {encoding} has none: remove them")
     return {one: one.offsets(len(model.grid)) if one.placement else None for one in wanted}
 
 
 def _write(
     run: Run, condition: Condition, split: ExampleSet, predictions: Predictions, asked: int | None, weights: Path
 ) -> dict[str, Any]:
-    """Write predictions and what follows from them into the run, and return the record of `evaluation.json`."""
+    """Write predictions and their scores to the run, and return the record in `evaluation.json`."""
     skipped = len(split) - len(predictions.ids)
     if skipped and not split.can_skip:
         raise InputError(f"{skipped} of {len(split)} test examples were not predicted: evaluate again")
     if not all(map(math.isfinite, predictions.losses)):
-        raise InputError(f"{weights} gives losses that are not finite: it is damaged, or training had diverged")
+        raise InputError(
+            f"{weights} gives losses that are not finite, so it is damaged or training diverged: train the run again"
+        )
     file = run.folder / "predictions" / f"{weights.stem}-test-{condition.name}.csv"
     record = condition.as_dict() | {
         "examples": len(predictions.ids),
@@ -129,7 +131,7 @@ def _write(
         "loss": mean_interval(predictions.losses).as_dict(),
         "predictions": file.relative_to(run.folder).as_posix(),
     }
-    with run.lock(LOCK_PATIENCE):  # another process may evaluate the same run
+    with run.lock(LOCK_PATIENCE):  # another process may be evaluating the same run
         run.remove_unfinished()
         predictions.write(file)
         merged = _merged(run.evaluations(), [record])
@@ -138,9 +140,9 @@ def _write(
 
 
 def _predict(trainer: Any, predictor: _Predictor, data: _Data) -> None:
-    """Predict all examples; Ctrl-C is a `KeyboardInterrupt`, as everywhere.
+    """Predict all examples, with Ctrl-C raised as `KeyboardInterrupt`.
 
-    Lightning would end the program without a word, and ignore further ones.
+    Lightning would exit silently and ignore further interrupts.
     """
     handler = signal.getsignal(signal.SIGINT)
     try:
@@ -160,14 +162,14 @@ def _load(run: Run, condition: Condition, examples: int | None) -> ExampleSet:
 
 
 class _Predictor(pl.LightningModule):  # type: ignore[misc, name-defined]
-    """What a model says of each example."""
+    """Lightning module that predicts each example."""
 
     def __init__(self, images: ImageClassifier, threads: int | None) -> None:
         super().__init__()
         self.images, self.threads = images, threads
 
     def setup(self, stage: str) -> None:
-        """Set the number of threads, after Lightning has done so for several processes."""
+        """Set the number of threads after Lightning has changed it for several processes."""
         if self.threads is not None:
             torch.set_num_threads(self.threads)
 
@@ -189,22 +191,22 @@ class _Data(pl.LightningDataModule):  # type: ignore[misc, name-defined]
 
 
 class _Gather(pl.Callback):  # type: ignore[misc, name-defined]
-    """Collect what all processes predict."""
+    """Collect the predictions of all processes."""
 
     def __init__(self) -> None:
         self.parts: list[Any] = []
         self.all_parts: list[list[Any]] = []
 
     def on_predict_start(self, trainer: Any, predictor: _Predictor) -> None:
-        """Begin anew."""
+        """Reset the predictions."""
         self.parts = []
 
     def on_predict_batch_end(self, trainer: Any, predictor: _Predictor, outputs: Any, *_: Any) -> None:
-        """Keep a batch."""
+        """Store the predictions of a batch."""
         self.parts.append([column.tolist() for column in outputs])
 
     def on_predict_end(self, trainer: Any, predictor: _Predictor) -> None:
-        """Send everything to everyone."""
+        """Share the predictions among all processes."""
         self.all_parts = [self.parts]
         if trainer.world_size > 1:
             self.all_parts = [[] for _ in range(trainer.world_size)]
@@ -213,7 +215,7 @@ class _Gather(pl.Callback):  # type: ignore[misc, name-defined]
     def predictions(self) -> Predictions:
         """Return the predictions in the order of ids."""
         records = [record for parts in self.all_parts for part in parts for record in zip(*part, strict=True)]
-        by_id = {record[0]: record for record in records}  # one that stands in for an unreadable file comes twice
+        by_id = {record[0]: record for record in records}  # an example that replaces an unreadable file occurs twice
         return Predictions(*map(list, zip(*(by_id[number] for number in sorted(by_id)), strict=True)))
 
 

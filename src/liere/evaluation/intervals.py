@@ -1,4 +1,4 @@
-"""Confidence intervals over test examples: of a mean, and of an accuracy."""
+"""Confidence intervals over test examples for means and accuracies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 CONFIDENCE = 0.95
 TAIL = (1 - CONFIDENCE) / 2
-RESAMPLES = 1000  # B of the paper
+RESAMPLES = 1000  # B in the paper
 RESAMPLES_AT_ONCE = 50  # bounds the memory
 ROUNDING = 1e-12
 
@@ -40,11 +40,11 @@ class Interval:
     """A value and its 95 % confidence interval.
 
     Attributes:
-        value: What was found: a mean, or a relative drop.
+        value: The estimate: a mean or a relative drop.
         low: Lower end.
         high: Upper end.
-        method: `"bootstrap"`, `"Jeffreys"`, `"exact binomial"`, or `"constant"` where every resample gives the same, so
-            that a bootstrap knows nothing.
+        method: `"bootstrap"`, `"Jeffreys"`, `"exact binomial"`, or `"constant"` if all values are equal, so that a
+            bootstrap is uninformative.
     """
 
     value: float
@@ -53,7 +53,7 @@ class Interval:
     method: str
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON holds it."""
+        """Return the interval as a dict for JSON."""
         return asdict(self)
 
 
@@ -83,23 +83,24 @@ def mean_interval(values: Values, *, seed: int = 0) -> Interval:
 
 
 def accuracy_interval(correct: Values, *, seed: int = 0) -> Interval:
-    """Return the accuracy with its interval.
+    """Return the accuracy with its 95 % confidence interval.
 
-    Of right and wrong answers it is the Jeffreys interval, and Clopper and Pearson's, the exact binomial one, at 0 and
-    100 %. The paper has a bootstrap (B = 1000). Of right and wrong answers that draws binomial numbers to find their
-    quantiles: nearly the same, with noise, after a long time, and of no width at 0 and 100 %.
+    For right and wrong answers this is the Jeffreys interval, and at 0 and 100 % the exact binomial one
+    (Clopper-Pearson). The paper uses a bootstrap (B = 1000). For right and wrong answers, a bootstrap samples a
+    binomial distribution to estimate its quantiles: nearly the same result, but noisy, slow, and of zero width at 0
+    and 100 %.
 
-    Jeffreys was chosen by how often an interval holds the truth. Over all true accuracies from 30 to 90 % that is in
-    94.1 to 95.7 % of evaluations of 500 examples, 94.4 to 95.6 % of 1,000, 94.5 to 95.4 % of 2,000, 94.8 to 95.2 % of
-    10,000. Of 100 examples so few accuracies are possible that it is 92.6 to 96.4 %, depending on the truth, and 95 %
-    on average. Truths above the interval are as frequent as those below; Wilson's, as good else, misses more on one
-    side. Clopper and Pearson's would hold more than 95 % everywhere.
+    Jeffreys was chosen for its coverage, the share of evaluations whose interval contains the true accuracy. For all
+    true accuracies from 30 to 90 %, it is 94.1 to 95.7 % with 500 examples, 94.4 to 95.6 % with 1,000, 94.5 to 95.4 %
+    with 2,000 and 94.8 to 95.2 % with 10,000. With 100 examples, so few accuracies are possible that it is 92.6 to
+    96.4 %, depending on the true accuracy, and 95 % on average. Misses above and below are equally frequent; Wilson's
+    interval, otherwise as good, misses more on one side. Clopper-Pearson would cover more than 95 % everywhere.
 
-    Shares over several models are not right or wrong: they have the bootstrap of `mean_interval`.
+    Fractions over several models are not binary, so they get the bootstrap of `mean_interval`.
 
     Args:
-        correct: 1 for a right answer, 0 for a wrong one; or shares of right answers over several models.
-        seed: Seed of the resamples, if there are any.
+        correct: 1 for a correct answer, 0 for a wrong one; or fractions of correct answers over several models.
+        seed: Seed of the resamples, if any.
 
     Example:
         >>> found = accuracy_interval([1] * 700 + [0] * 300)
@@ -122,7 +123,7 @@ def accuracy_interval(correct: Values, *, seed: int = 0) -> Interval:
 
 
 def percentile_interval(value: float, resampled: Floats) -> Interval:
-    """Return a value with the ends that hold 95 % of its resamples."""
+    """Return a value with the interval that contains 95 % of its resamples."""
     low, high = (float(end) for end in np.quantile(resampled, (TAIL, 1 - TAIL)))
     if np.ptp(resampled) <= ROUNDING * abs(value):
         return Interval(value, value, value, "constant")
@@ -130,14 +131,14 @@ def percentile_interval(value: float, resampled: Floats) -> Interval:
 
 
 def checked_values(values: Values) -> Floats:
-    """Return values as a list of finite numbers.
+    """Return values as a 1-D array of finite numbers.
 
     Raises:
-        ValueError: If there are none, or they are not a list, or not finite.
+        ValueError: If there are none, or they are not a list of finite numbers.
     """
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1 or not len(values):
         raise InputError(f"an interval needs a list of at least one value, got shape {values.shape}")
     if not np.isfinite(values).all():
-        raise InputError("an interval needs finite values: some are infinite or not a number")
+        raise InputError("an interval needs finite values, but some are infinite or NaN: remove them")
     return values

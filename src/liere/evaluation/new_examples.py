@@ -1,4 +1,4 @@
-"""Files and tensors that belong to no data set, as a run's test split would have them."""
+"""Loading of new files and tensors, preprocessed like the test split of a run."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["ExampleReader"]
 
 
 class ExampleReader:
-    """Read examples as a run is tested on them.
+    """A reader that preprocesses examples like the test split of a run.
 
     Args:
         run: The run.
         size: Side of the images; None for that of the training images.
 
     Raises:
-        ValueError: If a size is asked for that the run's kind of data cannot have.
+        ValueError: If the data of the run do not support `size`.
     """
 
     def __init__(self, run: Run, size: int | None = None) -> None:
@@ -36,11 +36,11 @@ class ExampleReader:
 
     @property
     def suffixes(self) -> tuple[str, ...]:
-        """How names of files end that are looked for in folders."""
+        """Suffixes of the files to find in folders."""
         return self.data.suffixes if isinstance(self.data, ClipSection) else ImageFileSection.suffixes
 
     def files(self, path: Path) -> list[Path]:
-        """Return a file, or those in a folder and in those below it, in order of their names."""
+        """Return a file itself, or the files in a folder and its subfolders, sorted by name."""
         if not path.is_dir():
             return [path]
         return sorted(file for file in path.rglob("*") if file.name.lower().endswith(self.suffixes))
@@ -50,17 +50,17 @@ class ExampleReader:
 
         Raises:
             UnreadableError: If it cannot be decoded.
-            ValueError: If the run is about something that no image or video file holds.
+            ValueError: If image and video files do not fit the data of the run.
         """
         if isinstance(self.data, ClipSection):
             return self._read_video(path, self.data)
         if len(self.image_size) != 2 or self.facts.channels not in (1, 3):
             raise InputError(
                 f"the run was trained on examples of {self.facts.channels} channels and axes {self.image_size}, which "
-                f"{path} cannot hold: call liere.toolkit.predict with tensors"
+                f"{path} cannot contain: call liere.toolkit.predict with tensors"
             )
         picture = read_image(path)
-        if isinstance(self.data, ImageFileSection):  # others are resized as a whole
+        if isinstance(self.data, ImageFileSection):  # images of other data sets are resized without a crop
             return to_tensor(crop_middle(picture, self.image_size[-1]))
         image = to_tensor(picture)
         if self.facts.channels == 1:
@@ -68,20 +68,20 @@ class ExampleReader:
         return resize(image[None], self.image_size)[0]
 
     def examples(self, tensor: Tensor) -> Tensor:
-        """Return a batch of the examples in a tensor, resized to those of the run.
+        """Return the examples in a tensor as a batch, resized to the image size of the run.
 
         Raises:
-            ValueError: If it has other channels or axes.
+            ValueError: If its number of channels or axes is wrong.
         """
         axes = len(self.image_size)
         batch = tensor[None] if tensor.ndim == axes + 1 else tensor
         if batch.ndim != axes + 2 or batch.shape[1] != self.facts.channels:
             raise InputError(
-                f"a tensor has shape {list(tensor.shape)}, but the run takes [channels, *size], or a batch of these, "
+                f"a tensor has shape {list(tensor.shape)}, but the run needs [channels, *size], or a batch of these, "
                 f"with {self.facts.channels} channels and {axes} axes"
             )
         if batch.dtype != torch.uint8 and not batch.is_floating_point():
-            raise InputError(f"a tensor has dtype {batch.dtype}: give bytes (uint8) from 0 to 255, or floats")
+            raise InputError(f"a tensor has dtype {batch.dtype}: use uint8 from 0 to 255, or floats")
         return resize(batch, self.image_size) if axes in (2, 3) else batch
 
     def _sized(self, size: int | None) -> tuple[int, ...]:
@@ -92,7 +92,7 @@ class ExampleReader:
             return tuple(max(round(size * length / known[-1]), 1) for length in known)
         if isinstance(self.data, ClipSection):
             return (known[0], size, size)
-        raise InputError(f"size {size} is for images and videos, but the run has axes {known}: resize the tensors")
+        raise InputError(f"size {size} applies to images and videos, but the run has axes {known}: resize the tensors")
 
     def _read_video(self, path: Path, data: ClipSection) -> Tensor:
         from liere.data.reading.video_files import VideoFiles

@@ -1,4 +1,4 @@
-"""Paired tests: is one better than another on the same test examples?"""
+"""Paired tests: is one model better than another on the same test examples?"""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ FLIPS_AT_ONCE = 500
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """How much better one is than another on the same examples.
+    """Difference between two models on the same examples.
 
     Attributes:
         interval: Mean difference.
-        p: Two-sided probability of so large a mean difference if both were equally good: McNemar's exact test for right
-            and wrong answers, else a permutation test that flips the signs of differences.
+        p: Two-sided probability of a mean difference at least as large if both were equally good: McNemar's exact test
+            for right and wrong answers, else a permutation test that flips the signs of differences.
     """
 
     interval: Interval
@@ -51,14 +51,14 @@ class PairedDifference:
 
 @dataclass(frozen=True)
 class PairedZ:
-    """What the paper's "Paired Z-test" tells of two on the same examples.
+    """Result of the paper's "Paired Z-test" of two models on the same examples.
 
     Attributes:
         z: Mean difference in units of its standard error.
-        p: Two-sided probability of so large a `z` if both were equally good.
+        p: Two-sided probability of a `z` at least as large if both were equally good.
         difference: Mean of the first minus mean of the second.
         low: Lower end of the 95 % confidence interval of the difference.
-        high: Its upper end.
+        high: Upper end of the interval.
     """
 
     z: float
@@ -70,12 +70,12 @@ class PairedZ:
 
 @dataclass(frozen=True)
 class PairedBootstrap:
-    """What resampled examples tell of two.
+    """Result of a paired bootstrap of two models.
 
     Attributes:
         interval: Mean difference, percentile bootstrap.
-        p: Two-sided: twice the share of resamples in which the difference has the other sign or is 0; the smallest it
-            can be is 2 / (resamples + 1).
+        p: Two-sided: twice the share of resamples in which the difference has the opposite sign or is 0; at least
+            2 / (resamples + 1).
     """
 
     interval: Interval
@@ -83,15 +83,15 @@ class PairedBootstrap:
 
 
 def paired_difference(first: Values, second: Values, *, seed: int = 0) -> PairedDifference:
-    """Compare two on the same examples.
+    """Return the difference between two models on the same examples, with interval and p-value.
 
     Args:
-        first: A value for each example.
-        second: The other's value for each example, in the same order.
+        first: One value per example.
+        second: Values of the other model for the same examples in the same order.
         seed: Seed of the resamples.
 
     Raises:
-        ValueError: If there are not as many of both.
+        ValueError: If the lengths differ.
 
     Example:
         >>> paired_difference([1, 1, 1, 1, 1, 1, 0], [0, 0, 0, 0, 0, 0, 0]).p
@@ -102,16 +102,16 @@ def paired_difference(first: Values, second: Values, *, seed: int = 0) -> Paired
 
 
 def paired_z_test(first: Values, second: Values) -> PairedZ:
-    """Compare two on the same examples by the normal approximation, as the paper's table of initializations does.
+    """Return the paired Z-test of two models on the same examples, as in the paper's table of initializations.
 
-    Differences that are all the same have no spread to measure the mean by: `z` is 0 where they are 0, else infinite.
+    If all differences are equal, their standard error is 0: `z` is then 0 if they are 0, else infinite.
 
     Args:
-        first: A value for each example.
-        second: The other's value for each example, in the same order.
+        first: One value per example.
+        second: Values of the other model for the same examples in the same order.
 
     Raises:
-        ValueError: If there are not as many of both, or fewer than two.
+        ValueError: If the lengths differ or are less than two.
 
     Example:
         >>> found = paired_z_test([1] * 60 + [0] * 40, [1] * 45 + [0] * 55)
@@ -120,7 +120,7 @@ def paired_z_test(first: Values, second: Values) -> PairedZ:
     """
     differences = np.subtract(*checked_pairs(first=first, second=second))
     if len(differences) < 2:
-        raise InputError("a paired Z-test needs at least two examples: one pair has no variance")
+        raise InputError("a paired Z-test needs at least two examples, because one pair has no variance: add examples")
     mean = float(differences.mean())
     if np.ptp(differences) == 0:
         z = math.copysign(math.inf, mean) if mean else 0.0
@@ -134,18 +134,18 @@ def paired_z_test(first: Values, second: Values) -> PairedZ:
 def paired_bootstrap(
     first: Values, second: Values, *, seed: int = 0, resamples: int = PAIRED_RESAMPLES
 ) -> PairedBootstrap:
-    """Compare two on the same examples by drawing examples, both answers of each, again and again.
+    """Return the paired bootstrap of two models: examples are resampled with both of their answers.
 
-    With a handful of examples in which both differ, a bootstrap is too sure of itself: prefer `paired_difference`.
+    If the models differ in only a few examples, a bootstrap is overconfident: prefer `paired_difference`.
 
     Args:
-        first: A value for each example.
-        second: The other's value for each example, in the same order.
+        first: One value per example.
+        second: Values of the other model for the same examples in the same order.
         seed: Seed of the resamples.
-        resamples: How many to draw.
+        resamples: Number of resamples.
 
     Raises:
-        ValueError: If there are not as many of both.
+        ValueError: If the lengths differ.
 
     Example:
         >>> found = paired_bootstrap([1] * 60 + [0] * 40, [1] * 45 + [0] * 55)
@@ -161,19 +161,21 @@ def paired_bootstrap(
 
 
 def checked_pairs(**named: Values) -> Floats:
-    """Return two lists as `[2, examples]`."""
+    """Return two lists as an array `[2, examples]`."""
     (one, first), (other, second) = ((name, checked_values(values)) for name, values in named.items())
     if len(first) != len(second):
-        raise InputError(f"pairs need the same examples: {one} has {len(first)} values, {other} has {len(second)}")
+        raise InputError(
+            f"pairs need the same examples, but {one} has {len(first)} values and {other} has {len(second)}"
+        )
     return np.stack([first, second])
 
 
 def _sign_flip_p(differences: Floats, seed: int) -> float:
-    """Return how probable so large a sum is when signs are chance; zeros have been left out, which changes nothing."""
+    """Return the probability of a sum at least as large with random signs; zeros do not matter and are left out."""
     if not len(differences):
         return 1.0
     sizes = np.abs(differences)
-    if np.ptp(sizes) == 0:  # only the number of signs matters
+    if np.ptp(sizes) == 0:  # equal sizes: only the number of positive signs matters
         return float(stats.binomtest(int((differences > 0).sum()), len(differences)).pvalue)
     found = stats.permutation_test(
         (differences, np.zeros_like(differences)),

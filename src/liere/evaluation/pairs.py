@@ -1,4 +1,4 @@
-"""Every two encodings of a comparison: who is ahead, over seeds and over the same test examples."""
+"""Pairwise comparisons of encodings, over seeds and over the same test examples."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ SEEDS_NOTE = (
 
 
 def compare_pairs(found: Found) -> list[dict[str, Any]]:
-    """Return every two encodings at every size: over test examples, and over seeds where there are several.
+    """Return the comparison of every two encodings at every size, over examples and, if several, over seeds.
 
-    Test examples are paired by their ids; those that some run lacks are left out, and counted.
+    Test examples are paired by their ids; those that are missing in some run are left out and counted.
 
     Raises:
-        ValueError: If two runs have few examples in common, or different labels for one.
+        ValueError: If two runs have too few examples in common, or different labels for one.
     """
     pairs = []
     for size, by_encoding in found.items():
@@ -64,7 +64,7 @@ def compare_pairs(found: Found) -> list[dict[str, Any]]:
 
 
 def pairs_note(found: Found, pairs: list[dict[str, Any]]) -> str:
-    """Return what has to be said below a table of pairs; nothing where there is only one encoding."""
+    """Return the note below a table of pairs; empty if there is only one encoding."""
     by_encoding = next(iter(found.values()), {})
     if len(by_encoding) < 2:
         return ""
@@ -80,7 +80,7 @@ def pairs_note(found: Found, pairs: list[dict[str, Any]]) -> str:
 
 
 def _common(both: list[dict[int, Predictions]]) -> tuple[list[list[Predictions]], int]:
-    """Return the predictions of two encodings for the examples that all of their runs have, and how many others are."""
+    """Return the predictions of two encodings for examples that all of their runs have, and the number of others."""
     parts = [part for by_seed in both for part in by_seed.values()]
     common = common_examples(parts)
     everything = len(set().union(*(part.ids for part in parts)))

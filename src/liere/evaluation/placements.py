@@ -1,4 +1,4 @@
-"""How much a model depends on where the grid lies: its answers at several placements, side by side."""
+"""How much the answers of a model depend on the placement of the grid."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["agreement", "describe_placements"]
 
 
 def agreement(answers: Sequence[Sequence[int]]) -> float:
-    """Return the share of examples that get the same answer at every placement.
+    """Return the fraction of examples with the same answer at every placement.
 
     Args:
-        answers: For each placement the predicted class of each example.
+        answers: For each placement, the predicted class of each example.
 
     Example:
         >>> agreement([[0, 1, 2, 3], [0, 1, 2, 0]])
@@ -31,21 +31,21 @@ def agreement(answers: Sequence[Sequence[int]]) -> float:
 
 
 def describe_placements(run: Run, records: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield a line for each condition that was tested at several placements.
+    """Yield one line per condition that was tested at several placements.
 
     Args:
         run: The run.
-        records: What `evaluate` returned for it.
+        records: Records returned by `evaluate`.
     """
     groups: dict[Condition, list[dict[str, Any]]] = defaultdict(list)
     for record in records:
         groups[replace(Condition.of(record), placement="")].append(record)
     for condition, group in groups.items():
-        if len(group) < 2:  # the same placement, written twice
+        if len(group) < 2:  # the same placement, given twice
             continue
         accuracies = [100 * record["accuracy"]["value"] for record in group]
         answers = [read_predictions(run, record).predictions for record in group]
-        same = f", the same answer at all of them for {100 * agreement(answers):.1f} % of examples"
+        same = f", with the same answer at all of them for {100 * agreement(answers):.1f} % of examples"
         yield (
             f"{run.folder.name}: {condition.describe()}, {len(group)} placements: accuracy {min(accuracies):.1f} to "
             f"{max(accuracies):.1f} %" + (same if len({len(one) for one in answers}) == 1 else "")

@@ -1,4 +1,4 @@
-"""What a run's model says of images that belong to no data set."""
+"""Predictions of a run's model for new images."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ Source = str | Path | Tensor
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model says of an example.
+    """The prediction of a model for an example.
 
     Attributes:
         source: Path of the file, or `images[n]` for a tensor.
-        classes: Names of the likeliest classes, the likeliest first.
-        probabilities: Theirs.
+        classes: Names of the most likely classes, the most likely first.
+        probabilities: Probabilities of these classes.
     """
 
     source: str
@@ -41,7 +41,7 @@ class Prediction:
     probabilities: tuple[float, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the prediction as a dict."""
         found = zip(self.classes, self.probabilities, strict=True)
         return {"file": self.source, "classes": [{"class": name, "probability": share} for name, share in found]}
 
@@ -55,22 +55,22 @@ def predict(
     top: int = 5,
     say: Callable[[str], None] | None = None,
 ) -> list[Prediction]:
-    """Return the likeliest classes of images, resized and cropped as those that the run was tested on.
+    """Return the most likely classes of images, preprocessed like the test images of the run.
 
-    The data set need not be there: a run remembers its classes, image size and normalization.
+    The data set is not needed: a run stores its classes, image size and normalization.
 
     Args:
         run: A trained run.
-        images: Files, folders of files, tensors `[channels, *size]` or batches of these; bytes from 0 to 255 or floats,
-            as the run's data set has them.
+        images: Files, folders of files, tensors `[channels, *size]` or batches of these; uint8 from 0 to 255 or float,
+            as in the run's data set.
         size: Side of the images; None for that of the training images.
-        weights: `"final"`, or `"best"` for those with the best validation accuracy.
-        top: How many classes to name.
-        say: Receives a line for each file that cannot be read, which is skipped; None for `warnings.warn`.
+        weights: `"final"`, or `"best"` for the best validation accuracy.
+        top: Number of classes to return per image.
+        say: Function called with a line per unreadable file, which is skipped; None for `warnings.warn`.
 
     Raises:
-        FileNotFoundError: If the run has no such weights, or an image is not there.
-        TypeError: If an image is something else.
+        FileNotFoundError: If the run has no such weights, or an image does not exist.
+        TypeError: If an image has another type.
         ValueError: If nothing can be read, or tensors do not fit the run.
     """
     if weights not in WEIGHTS:
@@ -91,7 +91,7 @@ def predict(
         for prediction in _classify(classifier, part, run.facts.classes, top, device)
     ]
     if not found:
-        raise InputError(f"none of the {len(given)} images given can be read: give files of the run's kind, or tensors")
+        raise InputError(f"none of the {len(given)} given images can be read: pass files of the run's kind, or tensors")
     return found
 
 
@@ -100,7 +100,7 @@ def _warn(line: str) -> None:
 
 
 def _readable(reader: ExampleReader, given: Sequence[Any], say: Callable[[str], None]) -> Iterator[tuple[str, Tensor]]:
-    """Yield the examples that can be read, with what to call them."""
+    """Yield the names and tensors of the examples that can be read."""
     tensors = 0
     for source in given:
         if isinstance(source, Tensor):
@@ -110,14 +110,14 @@ def _readable(reader: ExampleReader, given: Sequence[Any], say: Callable[[str], 
             continue
         if not isinstance(source, str | Path):
             raise InputTypeError(
-                f"images must be files, folders or tensors, got {type(source).__name__}: make it a tensor "
+                f"images must be files, folders or tensors, got {type(source).__name__}: convert it to a tensor "
                 "[channels, *size], or save it to a file"
             )
         files = reader.files(Path(source))
         if not Path(source).exists():
-            raise FileNotFoundError(f"there is no image {source}: is it spelled right?")
+            raise FileNotFoundError(f"there is no image {source}: check the path")
         if not files:
-            say(f"warning: {source} has no files that end in {', '.join(reader.suffixes)}: skipped")
+            say(f"warning: {source} has no files with the suffix {', '.join(reader.suffixes)}: skipped")
         for file in files:
             try:
                 example = reader.read(file)
@@ -128,7 +128,7 @@ def _readable(reader: ExampleReader, given: Sequence[Any], say: Callable[[str], 
 
 
 def _batches(examples: Iterator[tuple[str, Tensor]]) -> Iterator[list[tuple[str, Tensor]]]:
-    """Yield examples of one dtype together: bytes among floats would become floats, and be normalized as such."""
+    """Yield batches of one dtype: uint8 images stacked with floats would be normalized like floats."""
     for _, alike in groupby(examples, key=lambda example: (example[1].dtype, example[1].shape)):
         while part := list(islice(alike, BATCH)):
             yield part

@@ -1,4 +1,4 @@
-"""Predictions: one record an example, exactly once."""
+"""Predictions: exactly one record per example."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ __all__ = ["Predictions", "common_examples", "read_predictions"]
 COLUMNS = ("id", "label", "prediction", "loss")
 KINDS: tuple[type[int] | type[float], ...] = (int, int, int, float)
 ALLOWANCE = 16 * 2**20
-"""Bytes that compressed predictions may expand to, however small the file: half a million; see `files.reading`."""
+"""Bytes that any compressed file may expand to, enough for half a million predictions; see `files.reading`."""
 MOST_BYTES = 50_000_000
-"""Bytes of a file of predictions, compressed or not: two million, which take half a gigabyte while they are read."""
+"""Maximum uncompressed size of a file, enough for two million predictions, which take half a gigabyte to read."""
 ROWS_AT_ONCE = 10_000
-LARGEST = 2**53  # place or class
-LEAST_COMMON = 0.5  # of the examples of each: with fewer, a comparison would be about other data
+LARGEST = 2**53  # of an index or class
+LEAST_COMMON = 0.5  # of the examples of each run; with fewer, a comparison would be about different data
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a model made of examples, in the order of their ids.
+    """The predictions of a model, in the order of example ids.
 
     Attributes:
-        ids: Places in the data set; those of examples that could not be read are missing.
-        labels: Right answers.
-        predictions: Answers.
-        losses: Cross-entropies.
+        ids: Indices in the data set, without those of unreadable examples.
+        labels: Correct classes.
+        predictions: Predicted classes.
+        losses: Cross-entropy losses.
     """
 
     ids: list[int]
@@ -53,17 +53,17 @@ class Predictions:
     def __post_init__(self) -> None:
         if any(first >= second for first, second in pairwise([-1, *self.ids])):
             raise InputError(
-                f"predictions must be one an example, in the order of ids, but {len(self.ids)} ids are not: "
+                f"predictions must have one record per example, in the order of ids, but {len(self.ids)} ids do not: "
                 f"{len(set(self.ids))} of them are different"
             )
 
     @property
     def correct(self) -> NDArray[np.float64]:
-        """1 where the answer is right, 0 where it is wrong."""
+        """1 for correct answers, 0 for wrong ones."""
         return (np.asarray(self.labels) == np.asarray(self.predictions)).astype(np.float64)
 
     def write(self, path: Path) -> None:
-        """Write a CSV file, whole or not at all."""
+        """Write a CSV file atomically."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(COLUMNS)
@@ -74,11 +74,11 @@ class Predictions:
 
     @classmethod
     def read(cls, path: Path) -> Predictions:
-        """Read what `write` wrote, compressed (`.csv.gz`) or not.
+        """Return the predictions in a CSV file by `write`, compressed (`.csv.gz`) or not.
 
         Raises:
             FileNotFoundError: If there is no such file.
-            ValueError: If it is something else.
+            ValueError: If it contains anything else.
         """
         try:
             is_packed = path.suffix == ".gz"
@@ -99,7 +99,9 @@ class Predictions:
             return cls(*columns)
         except ValueError as error:
             hint = f"{error}; " if isinstance(error, DamagedError) else ""
-            raise InputError(f"{hint}{path} does not hold predictions ({', '.join(COLUMNS)}): evaluate again") from None
+            raise InputError(
+                f"{hint}{path} does not contain predictions ({', '.join(COLUMNS)}): evaluate again"
+            ) from None
 
 
 def read_predictions(run: Run, record: dict[str, Any]) -> Predictions:
@@ -107,11 +109,11 @@ def read_predictions(run: Run, record: dict[str, Any]) -> Predictions:
 
     Args:
         run: The run.
-        record: What `Run.evaluations` has of it.
+        record: Record of the evaluation in `Run.evaluations`.
 
     Raises:
-        FileNotFoundError: If the file is gone.
-        ValueError: If it is damaged, or has another number of examples than the record.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If it is damaged, or its number of examples differs from the record.
     """
     path = run.predictions_file(record)
     found = Predictions.read(path)
@@ -124,12 +126,12 @@ def read_predictions(run: Run, record: dict[str, Any]) -> Predictions:
 
 
 def common_examples(parts: Sequence[Predictions]) -> list[Predictions]:
-    """Return predictions of several models for the examples that all of them have, in the same order.
+    """Return the predictions of several models for their common examples, in the same order.
 
-    Files that could not be read differ from run to run; where all have the same examples, nothing is changed.
+    Unreadable files may differ between runs; if all have the same examples, the input is returned unchanged.
 
     Raises:
-        ValueError: If an example has two labels, or fewer than half of the examples of one are common to all.
+        ValueError: If an example has two labels, or less than half of the examples of a model are common to all.
 
     Example:
         >>> one = Predictions([0, 1, 2], [5, 6, 7], [5, 6, 0], [0.1, 0.2, 3.0])
@@ -145,8 +147,8 @@ def common_examples(parts: Sequence[Predictions]) -> list[Predictions]:
         labels = sorted({table[number][1] for table in tables})
         if len(labels) > 1:
             raise InputError(
-                f"test example {number} has the labels {labels}: these runs were tested on different data; evaluate "
-                "them again on the same"
+                f"test example {number} has the labels {labels}, so these runs were tested on different data: evaluate "
+                "them again on the same data"
             )
     most = max(map(len, tables))
     if len(ids) < LEAST_COMMON * most:

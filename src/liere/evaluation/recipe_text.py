@@ -1,4 +1,4 @@
-"""What runs of a comparison have in common, and a sentence on where their recipes differ."""
+"""The common recipe of the runs of a comparison, and a sentence about differences."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["common_recipe", "describe_recipes"]
 
 
 def common_recipe(runs: Sequence[Run]) -> dict[str, Any]:
-    """Return the configuration of a comparison, without what it varies.
+    """Return the configuration of a comparison, without the fields that it varies.
 
-    It is that of the first run with all of the recipe: encodings without coordinates are trained without some fields.
+    It is taken from the run with the most fields set, since encodings without coordinates do not support some fields.
     """
     defaults = ModelConfig.model_fields
 
@@ -25,7 +25,7 @@ def common_recipe(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def describe_recipes(groups: dict[str, list[Run]]) -> str:
-    """Say what was run, and where recipes differ.
+    """Return a sentence about what was trained, and where recipes differ.
 
     Args:
         groups: Runs by encoding.
@@ -55,7 +55,7 @@ def describe_recipes(groups: dict[str, list[Run]]) -> str:
 
 
 def _recipe(run: Run) -> dict[str, Any]:
-    """Return the configuration without what a comparison varies."""
+    """Return the configuration without the fields that a comparison varies."""
     recipe = run.config.model_dump(mode="json", exclude={"title": True, "hardware": {"threads"}})
     for section, names in {"model": ("encoding", "options"), "training": ("seed",)}.items():
         for name in names:
@@ -64,7 +64,7 @@ def _recipe(run: Run) -> dict[str, Any]:
 
 
 def _without_coordinates(runs: Sequence[Run], recipes: list[dict[str, Any]]) -> str:
-    """Return a sentence about fields that some encodings do not support, and leave that difference out of recipes."""
+    """Return a sentence about fields that some encodings do not support, and remove them from recipes."""
     changed = {
         name: value
         for recipe in recipes

@@ -1,4 +1,4 @@
-"""Which tests of a run were asked for, and on which devices."""
+"""The requested test conditions of a run, and the devices to test on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def make_conditions(
     attention_scales: Sequence[str] = ("",),
     placements: Sequence[str] = ("",),
 ) -> list[Condition]:
-    """Return all combinations; what is shuffled is tested as well as it is.
+    """Return all combinations of conditions; shuffled ones in addition to those in the original order.
 
     Example:
         >>> [one.name for one in make_conditions([32, 48], shuffle=["patches"])]
@@ -36,15 +36,15 @@ def make_conditions(
 
 
 def on_devices(run: Run, devices: int, accelerator: str | None) -> Run:
-    """Return a run that is tested on other devices than it was trained on.
+    """Return the run configured for other devices than it was trained on.
 
     Args:
         run: The run.
-        devices: How many; with cpu: processes.
-        accelerator: `"auto"`, `"cpu"` or `"gpu"`; None as trained.
+        devices: Number of devices; with cpu: processes.
+        accelerator: `"auto"`, `"cpu"` or `"gpu"`; None for the one used in training.
 
     Raises:
-        ValueError: If this machine does not have them.
+        ValueError: If this machine lacks these devices.
     """
     changes = {"devices": devices, "nodes": 1} | ({} if accelerator is None else {"accelerator": accelerator})
     hardware = run.config.hardware.model_copy(update=changes)

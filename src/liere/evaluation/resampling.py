@@ -1,4 +1,4 @@
-"""Means over test examples that are drawn with replacement, again and again."""
+"""Bootstrap means over test examples."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["PAIRED_RESAMPLES", "resampled_means"]
 
 PAIRED_RESAMPLES = 10_000
 DRAWS_AT_ONCE = 1 << 21  # bounds the memory
-DISTINCT = 64  # up to so many different values are drawn as counts
+DISTINCT = 64  # up to this many distinct values, counts are drawn instead of examples
 
 
 def resampled_means(columns: Floats, seed: int, resamples: int) -> Floats:
-    """Return the means of each of `[columns, examples]` over examples drawn with replacement, `[columns, resamples]`.
+    """Return the mean of each column over examples drawn with replacement, `[columns, resamples]`.
 
-    How often each of a few different examples is drawn is multinomial: right and wrong answers need no more than that.
+    If there are few distinct examples, such as right and wrong answers, their multinomial counts are drawn instead.
     """
     dice, count = np.random.default_rng(seed), columns.shape[1]
     distinct, counts = np.unique(columns, axis=1, return_counts=True)

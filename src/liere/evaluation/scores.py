@@ -1,4 +1,4 @@
-"""What tests of a run found."""
+"""Scores of a run under test conditions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["Scores"]
 
 @dataclass(frozen=True, repr=False)
 class Scores:
-    """What tests of a run found.
+    """Scores of a run under test conditions.
 
     Attributes:
-        records: One per condition, as `evaluation.json` holds them, in the order that was asked for.
+        records: One record per condition, as in `evaluation.json`, in the requested order.
     """
 
     records: tuple[dict[str, Any], ...]
@@ -29,10 +29,10 @@ class Scores:
         `loss` with the ends of their 95 % confidence intervals (`accuracy_low`, `accuracy_high`, ...), and `examples`.
 
         Args:
-            pandas: True for a `DataFrame`, False for a list of dicts; None for a `DataFrame` where pandas is installed.
+            pandas: True for a `DataFrame`, False for a list of dicts; None for a `DataFrame` if pandas is installed.
 
         Raises:
-            ImportError: If pandas is asked for and not installed.
+            ImportError: If `pandas` is True but pandas is not installed.
         """
         rows = [
             vars(Condition.of(record))
@@ -47,7 +47,7 @@ class Scores:
         return as_frame(rows, pandas)
 
     def __repr__(self) -> str:
-        """Show accuracies with their intervals."""
+        """Return a table of accuracies with their intervals."""
         rows = [
             [
                 Condition.of(record).describe(),

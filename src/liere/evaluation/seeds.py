@@ -1,7 +1,7 @@
-"""What several seeds say: the mean and range of an encoding, and whether one encoding is ahead of another.
+"""Statistics over seeds: the mean and range of an encoding, and whether one encoding is better than another.
 
-A trained model is one draw from what its recipe can give. Seeds are those draws: statements about encodings rest on
-them, while `liere.evaluation.paired_tests` is about the test examples of models that are already trained.
+A trained model is one draw from the distribution of models that its recipe can give. Seeds are those draws: statements
+about encodings rest on them, while `liere.evaluation.paired_tests` is about the test examples of given trained models.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from liere.evaluation.intervals import CONFIDENCE, Interval, Values
 
 __all__ = ["SIGNIFICANT", "SeedComparison", "SeedSpread", "compare_seeds", "seed_interval", "seed_spread"]
 
-SIGNIFICANT = 0.05  # a p-value below it is called significant
+SIGNIFICANT = 0.05  # p-values below this are called significant
 
 
 @dataclass(frozen=True)
 class SeedSpread:
-    """An encoding over its seeds.
+    """The scores of an encoding over its seeds.
 
     Attributes:
         mean: Mean over seeds.
         least: Worst seed.
         most: Best seed.
         low: Lower end of the 95 % confidence interval over seeds; None with one seed.
-        high: Its upper end.
-        seeds: How many there are.
+        high: Upper end of the interval.
+        seeds: Number of seeds.
     """
 
     mean: float
@@ -43,24 +43,24 @@ class SeedSpread:
     seeds: int
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON holds it."""
+        """Return the spread as a dict for JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class SeedComparison:
-    """One encoding against another, over seeds.
+    """The comparison of two encodings over seeds.
 
     Attributes:
         difference: Mean of the first minus mean of the second.
         low: Lower end of the 95 % confidence interval of the difference over seeds.
-        high: Its upper end.
-        p: Two-sided probability of so large a difference if both were equally good.
-        test: `"paired t test"`, `"Welch's t test"`, or, without a spread for a t test, `"exact sign-flip test"` or
+        high: Upper end of the interval.
+        p: Two-sided probability of a difference at least as large if both were equally good.
+        test: `"paired t test"`, `"Welch's t test"`, or, if there is no spread for a t test, `"exact sign-flip test"` or
             `"exact permutation test"`.
-        ahead: In how many pairs of runs the first is ahead; ties count for neither.
-        behind: In how many the second is.
-        pairs: How many pairs of runs there are: one per common seed, or every combination where seeds are not common.
+        ahead: Number of pairs of runs in which the first is better; ties count for neither.
+        behind: Number of pairs of runs in which the second is better.
+        pairs: Number of pairs of runs: one per common seed, or all combinations if there are no common seeds.
     """
 
     difference: float
@@ -74,10 +74,10 @@ class SeedComparison:
 
     @property
     def verdict(self) -> int:
-        """1 if the first is clearly ahead, -1 if the second is, 0 if that is not decided.
+        """1 if the first is clearly better, -1 if the second is, 0 if undecided.
 
-        Clearly: in every pair of runs, and with p < 0.05 over seeds. Neither is enough alone: three seeds agree by
-        chance in one case of four, and a t test of few seeds trusts in normal distributions.
+        Clearly means in every pair of runs and with p < 0.05 over seeds. Neither is enough alone: three seeds agree by
+        chance in one case out of four, and a t test of few seeds relies on normal distributions.
         """
         if self.p >= SIGNIFICANT:
             return 0
@@ -85,21 +85,21 @@ class SeedComparison:
 
     @property
     def unit(self) -> str:
-        """What is counted: seeds, or pairs of runs where seeds are not common."""
+        """What is counted: seeds, or pairs of runs if there are no common seeds."""
         return "seeds" if self.test in ("paired t test", "exact sign-flip test") else "pairs of runs"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON holds it."""
+        """Return the comparison as a dict for JSON."""
         return asdict(self) | {"verdict": self.verdict}
 
 
 def seed_interval(values: Values, *, least: float = 0.0, most: float = 1.0) -> Interval:
-    """Return the mean over seeds with its t interval, clipped to what is possible.
+    """Return the mean over seeds with its t interval, clipped to the possible range.
 
     Args:
         values: One value per seed, at least two.
-        least: What no value can be below.
-        most: What no value can be above.
+        least: Smallest possible value.
+        most: Largest possible value.
 
     Raises:
         ValueError: If there are fewer than two seeds.
@@ -112,7 +112,7 @@ def seed_interval(values: Values, *, least: float = 0.0, most: float = 1.0) -> I
         1.0
     """
     if len(values) < 2:
-        raise InputError(f"an interval over seeds needs at least two of them, got {len(values)}")
+        raise InputError(f"an interval over seeds needs at least two seeds, got {len(values)}")
     mean, reach = float(np.mean(values)), _reach(values)
     if reach == 0:
         return Interval(mean, mean, mean, "constant")
@@ -120,7 +120,7 @@ def seed_interval(values: Values, *, least: float = 0.0, most: float = 1.0) -> I
 
 
 def seed_spread(values: Values, *, least: float = 0.0, most: float = 1.0) -> SeedSpread:
-    """Return mean, range and interval of one value per seed; the interval is None where there is one seed.
+    """Return mean, range and interval of one value per seed; the interval is None for a single seed.
 
     Example:
         >>> seed_spread([0.5]).low is None, seed_spread([0.5, 0.7]).least
@@ -138,19 +138,19 @@ def seed_spread(values: Values, *, least: float = 0.0, most: float = 1.0) -> See
 
 
 def compare_seeds(first: Mapping[int, float], second: Mapping[int, float]) -> SeedComparison | None:
-    """Compare two encodings over seeds, where more is better.
+    """Return the comparison of two encodings over seeds; higher values are better.
 
-    Seeds that both have are paired: a paired t test. A sign-flip permutation test would assume less, but its smallest
+    Seeds that both have are paired in a paired t test. A sign-flip permutation test would assume less, but its smallest
     p-value is 2 / 2^n: 0.25 with three seeds and 0.0625 with five, so it could never decide anything with so few. It is
-    used where all differences are equal, which leaves a t test without a spread to measure them by. Encodings with
-    fewer than two seeds in common but at least two each have Welch's t test.
+    used if all differences are equal, which leaves no spread for a t test. Encodings with fewer than two seeds in
+    common but at least two each get Welch's t test.
 
     Args:
-        first: A value for each seed.
-        second: The other's.
+        first: One value per seed.
+        second: Values of the other encoding.
 
     Returns:
-        None where there are too few seeds for a test.
+        The comparison, or None if there are too few seeds for a test.
 
     Example:
         >>> found = compare_seeds({0: 0.98, 1: 1.0, 2: 0.99}, {0: 0.42, 1: 0.43, 2: 0.44})

@@ -1,4 +1,4 @@
-"""Images whose patches change places: how much does a model care where things are?"""
+"""Images with shuffled patches, to measure how much a model depends on positions."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ SEED = 0
 
 
 def shuffle_patches(images: Tensor, patch_size: tuple[int, ...], bits: Int[Tensor, "batch"]) -> Tensor:
-    """Return images whose patches have changed places, each image's in an order of its own; patches stay as they are.
+    """Return images with shuffled patches, in a different order per image; pixels within a patch do not move.
 
-    All orders are equally probable, the old one included. On three axes patches are blocks of space and time, and go
-    to any place of the grid. An image's order depends on its bits and its grid alone, not on the batch.
+    All orders are equally probable, including the original one. On three axes, patches are blocks of space and time,
+    and move to any place in the grid. The order depends only on the bits and the grid of an image, not on the batch.
 
     Args:
-        images: `[batch, channels, *size]`, of any number of axes and any dtype.
-        patch_size: Of the model, one entry an axis.
-        bits: 64 random bits for each image.
+        images: `[batch, channels, *size]`, with any number of axes and any dtype.
+        patch_size: Patch size of the model, one entry per axis.
+        bits: 64 random bits per image.
 
     Raises:
-        ValueError: If a patch does not divide its axis, or there are not as many bits as images.
+        ValueError: If a patch does not divide its axis, or `bits` has the wrong length.
 
     Example:
         >>> shuffle_patches(torch.arange(8).view(1, 1, 2, 4), (2, 1), torch.tensor([5])).tolist()
         [[[[1, 3, 2, 0], [5, 7, 6, 4]]]]
     """
     if bits.shape != images.shape[:1]:
-        raise InputError(f"bits must be one for each of {len(images)} images, got shape {tuple(bits.shape)}")
+        raise InputError(f"bits must have one entry per image, {len(images)} in total, got shape {tuple(bits.shape)}")
     grid = grid_shape(tuple(images.shape[2:]), patch_size)
     ndim = len(grid)
     patches = images
@@ -54,20 +54,19 @@ def shuffle_patches(images: Tensor, patch_size: tuple[int, ...], bits: Int[Tenso
 
 
 def shuffle_frames(images: Tensor, patch_size: tuple[int, ...], bits: Int[Tensor, "batch"]) -> Tensor:
-    """Return clips whose frames have changed places, `patch_size[0]` of them at a time; nothing moves within a frame.
+    """Return clips with shuffled frames, `patch_size[0]` of them at a time; nothing moves within a frame.
 
-    A patch spans that many frames, and a model has no positions for the frames inside it. So groups of frames that make
-    up patches move as a whole: each token sees what it saw before, only its time has changed. Single frames, which
-    would change what is inside patches, too, move with `patch_size=(1, ...)`.
+    A patch spans that many frames, and a model has no positions for the frames inside it. Groups of frames that form
+    patches therefore move together: each token sees the same content at another time. To shuffle single frames, which
+    also changes the content of patches, use `patch_size=(1, ...)`.
 
     Args:
-        images: `[batch, channels, time, rows, columns]`, of any dtype; depth may stand for time.
-        patch_size: Of the model, one entry an axis.
-        bits: 64 random bits for each clip.
+        images: `[batch, channels, time, rows, columns]`, of any dtype; time may also be depth.
+        patch_size: Patch size of the model, one entry per axis.
+        bits: 64 random bits per clip.
 
     Raises:
-        ValueError: If there are not three axes, a patch does not divide its axis, or there are not as many bits as
-            clips.
+        ValueError: If there are not three axes, a patch does not divide its axis, or `bits` has the wrong length.
 
     Example:
         >>> shuffle_frames(torch.arange(6).view(1, 1, 6, 1, 1), (2, 1, 1), torch.tensor([5])).flatten().tolist()
@@ -83,16 +82,16 @@ def shuffle_frames(images: Tensor, patch_size: tuple[int, ...], bits: Int[Tensor
 
 
 def _orders(bits: Int[Tensor, "batch"], places: int) -> Int[Tensor, "batch {places}"]:
-    """Return, for each image, what each place receives: places sorted by random numbers, no two of which are equal."""
+    """Return a random permutation of the places per image: places sorted by distinct random numbers."""
     return random_bits(bits, places).argsort(dim=1)
 
 
 class ShuffledData(ExampleSet):
-    """A data set with patches or frames in random order, the same for every model.
+    """A data set with shuffled patches or frames, in the same order for every model.
 
     Args:
         data: The data set.
-        patch_size: Of the model, one entry an axis.
+        patch_size: Patch size of the model, one entry per axis.
         what: `"patches"` or `"frames"`.
 
     Raises:
@@ -109,14 +108,14 @@ class ShuffledData(ExampleSet):
 
     @property
     def facts(self) -> DataFacts:
-        """Those of the data set."""
+        """Facts of the data set."""
         return self.data.facts
 
     def __len__(self) -> int:
         return len(self.data)
 
     def load(self, indices: Sequence[int], bits: Int[Tensor, "batch"] | None = None) -> Batch:
-        """Return a batch of the data set, shuffled; all clips of an example in the same order."""
+        """Return a shuffled batch of the data set, with the same order for all clips of an example."""
         ids, images, labels = self.data.load(indices, bits)
         orders = combine(torch.tensor(SEED), ids)
         if images.ndim == len(self.patch_size) + 2:

@@ -1,4 +1,4 @@
-"""What finished runs say together: the table, the pairs and the curves, as JSON holds them."""
+"""Summaries of finished runs: the table, the pairs and the curves, as JSON."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ TARGET = 0.95
 
 
 def summarize(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any]:
-    """Return what the runs found, by encoding; see `liere.report` for what is made of it.
+    """Return the results of runs by encoding, as used by `liere.report`.
 
     Args:
         runs: Finished, evaluated runs.
-        command: What made them.
+        command: Command that created them.
         root: Folder that their paths are relative to.
 
     Raises:
@@ -44,7 +44,7 @@ def summarize(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any
     for name, group in groups.items():
         seeds = [run.config.training.seed for run in group]
         if len(set(seeds)) < len(seeds):
-            raise InputError(f"{name} has two runs with the same seed ({sorted(seeds)}): leave one of them out")
+            raise InputError(f"{name} has two runs with the same seed ({sorted(seeds)}): remove one of them")
     _check_data(runs)
     sizes = _common_sizes(runs)
     first, result = runs[0].config, runs[0].result()
@@ -69,7 +69,7 @@ def summarize(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any
         "versions": versions(("scipy",)) | result["versions"],
         "machine": result["machine"],
         "encodings": rows,
-        "paper_note": "",  # filled in by who knows a paper on the same task
+        "paper_note": "",  # filled in by callers that know a paper on the same task
         "pairs": pairs,
         "pairs_note": pairs_note(predictions, pairs),
         "runs": [
@@ -87,13 +87,13 @@ def summarize(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any
 
 
 def _check_data(runs: Sequence[Run]) -> None:
-    """Make sure that all were tested on the same examples: how many they were trained on does not matter."""
+    """Raise `ValueError` unless all runs have the same data; the number of training examples may differ."""
     fields = {"train_examples", "max_unreadable"}
     fields |= {"root", "verify"} if all(run.config.data.is_well_known for run in runs) else set()
     first = runs[0].config.data.model_dump(exclude=fields)
     for run in runs:
         data = run.config.data.model_dump(exclude=fields)
-        names = dict.fromkeys([*first, *data])  # other data sets have other fields
+        names = dict.fromkeys([*first, *data])  # data sets differ in their fields
         differing = [f"data.{name}" for name in names if data.get(name) != first.get(name)]
         if differing:
             raise InputError(
@@ -107,12 +107,14 @@ def _common_sizes(runs: Sequence[Run]) -> list[int]:
         run.result()
         sizes = {record["size"] for record in plain_evaluations(run)}
         if not sizes:
-            plainly = " as it was trained, without other positions or shuffling" if run.evaluations("final") else ""
-            raise InputError(f"run {run.folder} has not been evaluated{plainly}: liere eval {run.folder}")
+            plainly = " as trained, without other positions or shuffling" if run.evaluations("final") else ""
+            raise InputError(f"run {run.folder} has not been evaluated{plainly}: run liere eval {run.folder}")
         found.append(sizes)
     common = sorted(set.intersection(*found))
     if not common:
-        raise InputError(f"no image size was evaluated in all runs: found {[sorted(sizes) for sizes in found]}")
+        raise InputError(
+            f"no image size was evaluated in all runs, only {[sorted(sizes) for sizes in found]}: evaluate a common one"
+        )
     return common
 
 
@@ -137,12 +139,12 @@ def _row(name: str, group: list[Run], sizes: list[int]) -> dict[str, Any]:
 
 
 def plain_evaluations(run: Run) -> list[dict[str, Any]]:
-    """Return what was found with the final weights where nothing but the size was other than in training."""
+    """Return the evaluations of the final weights in which nothing but the size differs from training."""
     return [record for record in run.evaluations("final") if Condition.of(record).is_plain]
 
 
 def examples_to_target(run: Run) -> int | None:
-    """Return how many examples a run had seen when its validation accuracy first was 95 %, if it ever was."""
+    """Return the number of training examples when the validation accuracy first reached 95 %; None if never."""
     return next((int(point["examples"]) for point in run.curve() if point["accuracy"] >= TARGET), None)
 
 

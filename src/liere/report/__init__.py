@@ -1,1 +1,1 @@
-"""From what a comparison found to what people read: pages, Markdown, JSON and pictures."""
+"""Turn the results of a comparison into reports: HTML pages, Markdown, JSON and figures."""

@@ -1,4 +1,4 @@
-"""Axes of charts: titles, and no more lines than a reader needs; percents, counts of examples and image sizes."""
+"""Chart axes: titles, grid lines, percentages, example counts and image sizes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from liere.report.drawing import GRID, INK
 
 __all__ = ["count_axis", "percent_axis", "percent_limits", "size_places", "style_axes"]
 
-NARROW = 0.11  # of the axis: sizes nearer to each other than that would have overlapping ticks
+NARROW = 0.11  # as a fraction of the axis: the tick labels of sizes closer than this would overlap
 
 
 def style_axes(ax: Any, title: str, below: str, *, grid: str = "y") -> None:
-    """Give axes their title, the name of the x axis, and no more lines than a reader needs."""
+    """Set the title and the x label of axes, with light grid lines and no ticks."""
     ax.set_title(title, loc="left", fontsize=10, color=INK, pad=10)
-    ax.set_xlabel(below, fontsize=9.5, loc="left", multialignment="left")  # centered, long ones would be cut
+    ax.set_xlabel(below, fontsize=9.5, loc="left", multialignment="left")  # long labels would be cut off if centered
     ax.tick_params(length=0, labelsize=9.5)
     ax.grid(axis=grid, color=GRID, lw=0.8)
     ax.set_axisbelow(True)
@@ -25,18 +25,18 @@ def style_axes(ax: Any, title: str, below: str, *, grid: str = "y") -> None:
 
 
 def percent_axis(ax: Any, title: str) -> None:
-    """Set percent on the y axis, from a multiple of 10 below the data to 100."""
+    """Let the y axis show percentages, from a multiple of 10 below the data to 100."""
     ax.set_ylim(*percent_limits(ax.dataLim.y0))
     style_axes(ax, title, ax.get_xlabel())
 
 
 def percent_limits(least: float) -> tuple[float, float]:
-    """Return where an axis of percents begins and ends: at a multiple of 10 below the least number, and at 100."""
+    """Return the limits of a percentage axis: from a multiple of 10 below the smallest value to 100."""
     return max(0, 10 * (min(least, 99) // 10)) - 1, 101.5
 
 
 def count_axis(ax: Any) -> None:
-    """Let the x axis count examples: a few round numbers with commas, which leave room between them."""
+    """Let the x axis count examples, with a few round, comma-separated numbers."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
@@ -45,7 +45,7 @@ def count_axis(ax: Any) -> None:
 
 
 def size_places(sizes: Sequence[int]) -> list[float]:
-    """Return where rising image sizes stand on an axis: by their logarithms, or evenly where some would be too near.
+    """Return axis positions of increasing image sizes: logarithmic, or evenly spaced if some would be too close.
 
     Example:
         >>> size_places([8, 16, 64])

@@ -1,4 +1,4 @@
-"""Numbers in charts: means with markers, every seed as a dot, intervals as bars."""
+"""Data points in charts: a marker for the mean, a dot for every seed, a bar for the interval."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ MARKERS = "osD^v<>"
 
 
 class Point(NamedTuple):
-    """A number to draw, in percent: its mean, the seeds it is the mean of, and an interval.
+    """A value to draw, in percent: the mean, the value of each seed, and an interval.
 
     Attributes:
         mean: Mean over seeds.
-        seeds: One number per seed.
-        low: Lower end of an interval over seeds, or over test examples where there is one seed; None for none.
-        high: Its upper end.
+        seeds: One value per seed.
+        low: Lower end of the interval over seeds, or over test examples if there is one seed; None for no interval.
+        high: Upper end of the interval.
     """
 
     mean: float
@@ -34,11 +34,11 @@ def plot_points(ax: Any, x: Sequence[float], points: Sequence[Point], *, color: 
 
     Args:
         ax: Axes.
-        x: Where each point is.
+        x: Position of each point.
         points: The points.
-        color: Color of all of it.
-        marker: Shape of the means.
-        joined: Whether a line joins the means.
+        color: Color of markers, dots and bars.
+        marker: Marker of the means.
+        joined: Whether to connect the means with a line.
     """
     for at, point in zip(x, points, strict=True):
         if point.low is not None:
@@ -52,7 +52,7 @@ def plot_points(ax: Any, x: Sequence[float], points: Sequence[Point], *, color: 
 
 
 def plot_rows(ax: Any, points: dict[str, Point], colors: dict[str, str]) -> None:
-    """Draw one row per name, its numbers from left to right: for what was measured in one column alone."""
+    """Draw one row per name, with values along the x axis; used when there is only one column of results."""
     for row, (name, point) in enumerate(points.items()):
         if point.low is not None:
             ax.plot([point.low, point.high], [row, row], color=colors[name], lw=1.3, alpha=0.6)

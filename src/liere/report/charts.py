@@ -1,4 +1,4 @@
-"""Figures of a report: how encodings learn, and how they fare at other resolutions."""
+"""Figures of a report: learning curves, and accuracy at other resolutions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["draw_attention", "draw_curves", "draw_overview", "draw_resolution"]
 
 
 def draw_curves(comparison: dict[str, Any]) -> Drawing | None:
-    """Draw validation accuracy against examples seen, one line per seed; None where no run has a curve."""
+    """Draw validation accuracy against examples seen, one line per seed; return None if no run has a curve."""
     if not _has_curves(comparison):
         return None
     alt = "Validation accuracy against training examples seen, one line per seed."
@@ -26,14 +26,14 @@ def draw_curves(comparison: dict[str, Any]) -> Drawing | None:
 
 
 def draw_resolution(comparison: dict[str, Any]) -> Drawing | None:
-    """Draw accuracy against image size, with every seed; None where nothing was evaluated."""
+    """Draw accuracy against image size, with every seed; return None if nothing was evaluated."""
     if not _has_evaluations(comparison):
         return None
     return _draw(resolution_panel, comparison, "resolution", resolution_alt(comparison))
 
 
 def draw_overview(comparison: dict[str, Any]) -> bytes | None:
-    """Draw both figures side by side, as a PNG file; None where there is nothing to draw."""
+    """Draw both figures side by side and return a PNG file, or None if there is nothing to draw."""
     known = ((_has_curves, _curves), (_has_evaluations, resolution_panel))
     panels = [panel for has_data, panel in known if has_data(comparison)]
     if not panels:
@@ -46,7 +46,7 @@ def draw_overview(comparison: dict[str, Any]) -> bytes | None:
 
 
 def draw_attention(rows: Sequence[AttentionRow]) -> bytes:
-    """Draw attention maps, one row per encoding and one column per layer, as a PNG file."""
+    """Draw attention maps, one row per encoding and one column per layer, and return a PNG file."""
     from matplotlib.image import imread
 
     depth = max(len(row.layers) for row in rows)
@@ -54,7 +54,7 @@ def draw_attention(rows: Sequence[AttentionRow]) -> bytes:
         for line, row in zip(axes, rows, strict=True):
             for ax in line:
                 ax.set_axis_off()
-            for ax, layer in zip(line, row.layers, strict=False):  # another model may have more layers
+            for ax, layer in zip(line, row.layers, strict=False):  # models may differ in depth
                 ax.imshow(imread(io.BytesIO(layer), format="png"), interpolation="nearest")
             where = {"x": -0.08, "y": 0.5, "ha": "right", "va": "center", "transform": line[0].transAxes}
             line[0].text(s=short_label(row.encoding), parse_math=False, **where)
@@ -87,7 +87,7 @@ def _curves(ax: Any, comparison: dict[str, Any]) -> None:
         for curve in curves:
             x = [point["examples"] for point in curve]
             y = [100 * point["accuracy"] for point in curve]
-            # A single point makes no line.
+            # A single point would be invisible without a marker.
             ax.plot(x, y, color=colors[name], lw=1.2, alpha=0.85, marker="o" if len(x) == 1 else "", ms=4)
         last = max(curve[-1]["examples"] for curve in curves)
         ends[name] = (last, 100 * sum(curve[-1]["accuracy"] for curve in curves) / len(curves))

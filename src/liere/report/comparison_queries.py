@@ -1,4 +1,4 @@
-"""What the seeds of a comparison say, computed from the accuracy of each seed."""
+"""Look up results of a comparison, and compare encodings across seeds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["compare_at", "evaluation_at", "has_several_seeds", "is_decided", "pa
 
 
 def evaluation_at(row: dict[str, Any], size: int) -> dict[str, Any] | None:
-    """Return an encoding's evaluation at a size, if it has one."""
+    """Return an encoding's evaluation at an image size, or None."""
     return next((found for found in row["evaluations"] if found["size"] == size), None)
 
 
@@ -20,19 +20,19 @@ def has_several_seeds(comparison: dict[str, Any]) -> bool:
 
 
 def seed_values(row: dict[str, Any], size: int) -> dict[int, float]:
-    """Return the accuracy of each seed of an encoding at a size; nothing where it was not tested so."""
+    """Return the accuracy of each seed of an encoding at an image size; empty if it was not tested at that size."""
     found = evaluation_at(row, size)
     return dict(zip(row["seeds"], found["by_seed"], strict=True)) if found else {}
 
 
 def spread_at(row: dict[str, Any], size: int) -> SeedSpread | None:
-    """Return mean, range and interval over an encoding's seeds at a size, if it was tested so."""
+    """Return mean, range and interval over an encoding's seeds at an image size; None if it was not tested there."""
     values = seed_values(row, size)
     return seed_spread(list(values.values())) if values else None
 
 
 def compare_at(comparison: dict[str, Any], size: int, first: str, second: str) -> SeedComparison | None:
-    """Return how two encodings compare over seeds at a size; None where there are too few seeds."""
+    """Return how two encodings compare across seeds at an image size; None if there are too few seeds."""
     rows = {row["encoding"]: row for row in comparison["encodings"]}
     if first not in rows or second not in rows:
         return None
@@ -40,18 +40,18 @@ def compare_at(comparison: dict[str, Any], size: int, first: str, second: str) -
 
 
 def pair_at(comparison: dict[str, Any], size: int, first: str, second: str) -> dict[str, Any] | None:
-    """Return what was tested over the examples of two encodings at a size, in whichever order, if it was."""
+    """Return the test over examples between two encodings at an image size, in either order, or None."""
     names = {first, second}
     pairs = comparison["pairs"]
     return next((pair for pair in pairs if pair["size"] == size and {pair["first"], pair["second"]} == names), None)
 
 
 def is_decided(over_seeds: SeedComparison | None, p_over_examples: float | None) -> bool:
-    """Return whether one encoding is clearly ahead: every seed and the test over seeds say so, and examples agree.
+    """Return whether one encoding is clearly ahead: in every seed, in the test over seeds and over test examples.
 
     Args:
-        over_seeds: The comparison over seeds; None where there are too few, which decides nothing.
-        p_over_examples: p-value over test examples; None where that was not tested.
+        over_seeds: The comparison over seeds; None if there are too few, which means undecided.
+        p_over_examples: p-value over test examples; None if there was no such test.
     """
     if over_seeds is None or over_seeds.verdict == 0:
         return False

@@ -1,4 +1,4 @@
-"""The setup of a comparison, in a few words each: what was compared, on what, and with which machine."""
+"""Short facts about a comparison: its size, its data, the machine and the software versions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ __all__ = ["comparison_setup", "machine_and_versions"]
 
 
 def comparison_setup(comparison: dict[str, Any]) -> dict[str, str]:
-    """Return what was compared, and on what."""
+    """Return short facts about what was compared, as label and value."""
     rows = comparison["encodings"]
     facts = {
         "encodings": str(len(rows)),
-        "seeds each": _range(len(row["seeds"]) for row in rows),
+        "seeds per encoding": _range(len(row["seeds"]) for row in rows),
         "training examples": _range(row["examples"] for row in rows),
         "test examples": _range(found["examples"] for row in rows for found in row["evaluations"]),
         "trained at": f"{comparison['train_size']} px",
@@ -23,12 +23,12 @@ def comparison_setup(comparison: dict[str, Any]) -> dict[str, str]:
 
 
 def machine_and_versions(comparison: dict[str, Any]) -> dict[str, str]:
-    """Return the machine and the versions of the software; what is not known is left out."""
+    """Return the known facts about the machine and the software versions, as label and value."""
     facts = {name.replace("_gb", ", GB"): value for name, value in comparison["machine"].items()}
     return {name: str(value) for name, value in (facts | comparison["versions"]).items() if value is not None}
 
 
 def _range(numbers: Iterable[int]) -> str:
-    """Return the number that all share, or the least and the greatest."""
+    """Return the common value, or the smallest and the largest."""
     found = sorted(set(numbers))
     return " to ".join(f"{number:,}" for number in dict.fromkeys((found[0], found[-1]))) if found else ""

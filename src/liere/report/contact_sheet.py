@@ -1,4 +1,4 @@
-"""A sheet of examples of a data set, each with its label."""
+"""Contact sheet: examples of a data set with their labels."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ COLUMNS = 6
 
 
 def draw_contact_sheet(data: ExampleSet, count: int, path: Path, title: str) -> None:
-    """Draw examples of a data set, evenly spread over it, to a picture.
+    """Write a picture of evenly spaced examples of a data set, each with its label.
 
     Raises:
-        ImportError: Where matplotlib is not installed.
+        ImportError: If matplotlib is not installed.
         OSError: If the picture cannot be written.
     """
     ids, images, labels = data.load([place * len(data) // count for place in range(count)])

@@ -1,4 +1,4 @@
-"""Pictures: matplotlib figures, drawn without a display."""
+"""Matplotlib figures in the style of the project, drawn without a display."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from liere.files.writing import write_atomically
 __all__ = ["CELL", "GRID", "INK", "MUTED", "Drawing", "canvas", "figure_png", "require_matplotlib", "sheet"]
 
 INK, MUTED, GRID = "#1f2430", "#6b7280", "#e5e7eb"
-CELL = (4.6, 3.4)  # inches; at 72 units an inch, about the width of a phone, so that text is legible on one
+CELL = (4.6, 3.4)  # inches; at 72 units per inch about the width of a phone, which keeps text legible there
 STYLE: Any = {
     "font.size": 10,
     "font.family": "DejaVu Sans",
@@ -31,12 +31,12 @@ STYLE: Any = {
 
 
 class Drawing(NamedTuple):
-    """A figure.
+    """A figure in two formats.
 
     Attributes:
-        png: As a file, on white.
-        svg: As an element of a page.
-        alt: What it shows, for those who cannot see it.
+        png: The figure as a PNG file, on white.
+        svg: The figure as an `<svg>` element for an HTML page.
+        alt: Text alternative.
     """
 
     png: bytes
@@ -45,17 +45,17 @@ class Drawing(NamedTuple):
 
 
 def require_matplotlib() -> None:
-    """Raise `ImportError`, with the command that installs it, where matplotlib is missing."""
+    """Raise `ImportError` with the installation command if matplotlib is missing."""
     if importlib.util.find_spec("matplotlib") is None:
         raise ImportError("pictures need matplotlib: pip install 'liere[plot]'")
 
 
 @contextmanager
 def sheet(rows: int, columns: int, *, cell: tuple[float, float], **options: Any) -> Iterator[Any]:
-    """Yield a figure and its grid of axes, in the style that all pictures share.
+    """Yield a figure and its grid of axes, in the style shared by all pictures.
 
     Raises:
-        ImportError: Where matplotlib is not installed.
+        ImportError: If matplotlib is not installed.
     """
     require_matplotlib()
     from matplotlib import rc_context
@@ -68,10 +68,10 @@ def sheet(rows: int, columns: int, *, cell: tuple[float, float], **options: Any)
 
 @contextmanager
 def canvas(path: Path, rows: int, columns: int, *, cell: tuple[float, float], **options: Any) -> Iterator[Any]:
-    """Yield a grid of axes, then save the figure to `path`.
+    """Yield a figure and its grid of axes, then save the figure to `path`.
 
     Raises:
-        ImportError: Where matplotlib is not installed.
+        ImportError: If matplotlib is not installed.
     """
     with sheet(rows, columns, cell=cell, **options) as (figure, axes):
         yield figure, axes

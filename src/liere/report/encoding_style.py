@@ -1,4 +1,4 @@
-"""How encodings are named and colored in pages and pictures, also those that have no color of their own."""
+"""Names and colors of encodings in pages and pictures."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ LABELS = {
     "liere": "LieRE (dense)",
 }
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-LONGEST_LABEL = 20  # letters; a longer one would leave no room for its lines
+LONGEST_LABEL = 20  # characters; longer labels would leave no room for the chart
 
 
 def encoding_color(name: str) -> str:
-    """Return the color that stands for an encoding in every picture."""
+    """Return the color of an encoding in every picture."""
     return COLORS.get(name, COLORS["liere8"])
 
 
 def encoding_label(name: str) -> str:
-    """Return an encoding's name as a reader writes it."""
+    """Return an encoding's display name, which may contain math markup."""
     return LABELS.get(name, name)
 
 
 def plain_label(name: str) -> str:
-    """Return an encoding's name as a reader writes it, without markup: it goes to pages, terminals and pictures alike.
+    """Return an encoding's display name without markup, for pages, terminals and pictures.
 
     Example:
         >>> plain_label("liere8"), plain_label("liere32"), plain_label("rope_mixed"), plain_label("sincos")
@@ -49,13 +49,13 @@ def plain_label(name: str) -> str:
 
 
 def short_label(name: str) -> str:
-    """Return an encoding's name for a reader, cut where it is long."""
+    """Return an encoding's display name, shortened if it is long."""
     label = plain_label(name)
     return label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
 
 
 def colors_of(comparison: dict[str, Any]) -> dict[str, str]:
-    """Return a color for each encoding: its own, or a spare one, so that lines of one picture stay apart."""
+    """Return a color for each encoding: its usual color, or a spare one so that lines remain distinguishable."""
     spare = cycle(SPARE_COLORS)
     names = dict.fromkeys(part["encoding"] for part in [*comparison["encodings"], *comparison["runs"]])
     return {name: COLORS.get(name) or next(spare) for name in names}

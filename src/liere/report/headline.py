@@ -1,4 +1,4 @@
-"""What a comparison found, in a few sentences that claim no more than its seeds."""
+"""Summarize a comparison in a few sentences that claim no more than its seeds support."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ __all__ = ["headline"]
 
 
 def headline(comparison: dict[str, Any]) -> str:
-    """Return who learned the task at the training size, who keeps it at the largest, and who is best there.
+    """Return which encodings reach the target at the training size and at the largest size, and which is best there.
 
-    Seeds come first. With one seed per encoding it is said that trained models are compared, not encodings. With
-    several, statements are about every seed, and one encoding is ahead of another only if every seed and a test over
-    seeds say so.
+    With one seed per encoding, the text says that it compares trained models, not encodings. With several seeds, it
+    counts seeds, and it calls one encoding ahead of another only if every seed, a test over seeds and a test over
+    examples agree.
     """
     rows = [row for row in comparison["encodings"] if row["evaluations"]]
     if not rows:
@@ -44,14 +44,14 @@ def _seeds_first(comparison: dict[str, Any]) -> str:
     rows = comparison["encodings"]
     counts = sorted({len(row["seeds"]) for row in rows})
     if counts[-1] > 1:
-        return f"Over {' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} seeds per encoding"
+        return f"With {' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} seeds per encoding"
     if len(rows) == 1:
-        return "With one seed, this is about one trained model, not about its encoding"
-    return "With one seed per encoding, this compares these trained models, not the encodings"
+        return "With a single seed, this describes one trained model, not its encoding"
+    return "With one seed per encoding, this compares trained models, not encodings"
 
 
 def _learned(comparison: dict[str, Any], rows: list[dict[str, Any]], largest: int) -> list[str]:
-    """Say who reaches the target at the training size, and who still does at the largest; nothing if nobody does."""
+    """Return which encodings reach the target at the training size and at the largest; empty if none does."""
     train, target = comparison["train_size"], comparison["target_accuracy"]
     reached = _reached(rows, train, target)
     learned = [row for row in rows if reached.get(row["encoding"], 0)]
@@ -59,7 +59,8 @@ def _learned(comparison: dict[str, Any], rows: list[dict[str, Any]], largest: in
         return []
     goal = f"{100 * target:g} %"
     tested = [row for row in rows if row["encoding"] in reached]
-    sentence = f"at {train} px, the training size, {_shares(tested, reached, f'reach {goal}', f'reaches {goal}')}."
+    verbs = (f"reach {goal} accuracy", f"reaches {goal} accuracy")
+    sentence = f"at {train} px (the training size), {_shares(tested, reached, *verbs)}."
     if largest == train:
         return [sentence]
     kept = _reached(learned, largest, target)
@@ -72,13 +73,13 @@ def _learned(comparison: dict[str, Any], rows: list[dict[str, Any]], largest: in
 
 
 def _reached(rows: list[dict[str, Any]], size: int, target: float) -> dict[str, int]:
-    """Return how many seeds of each encoding that was tested at a size reach the target."""
+    """Return how many seeds reach the target, for each encoding that was tested at an image size."""
     values = {row["encoding"]: seed_values(row, size) for row in rows}
     return {name: sum(value >= target for value in found.values()) for name, found in values.items() if found}
 
 
 def _shares(rows: list[dict[str, Any]], reached: dict[str, int], plural: str, singular: str) -> str:
-    """Say in how many seeds encodings do something: those that always do first, those that never do last."""
+    """Return in how many seeds each encoding succeeds: those that always do first, those that never do last."""
     several = any(len(row["seeds"]) > 1 for row in rows)
     labels = {
         row["encoding"]: plain_label(row["encoding"]) + (" (one seed)" if several and len(row["seeds"]) == 1 else "")
@@ -99,7 +100,7 @@ def _shares(rows: list[dict[str, Any]], reached: dict[str, int], plural: str, si
 
 
 def _rank_over_seeds(comparison: dict[str, Any], rows: list[dict[str, Any]], size: int, at: str) -> list[str]:
-    """Say who is best on average, and whether seeds and examples decide that."""
+    """Return which encoding is best on average, and whether seeds and test examples support that."""
     spreads = {row["encoding"]: spread for row in rows if (spread := spread_at(row, size))}
     ranked = sorted(spreads, key=lambda name: -spreads[name].mean)
     means = {
@@ -107,7 +108,7 @@ def _rank_over_seeds(comparison: dict[str, Any], rows: list[dict[str, Any]], siz
         for name, one in spreads.items()
     }
     if len(ranked) == 1:
-        return [f"{at} {plain_label(ranked[0])} answers {means[ranked[0]]} correctly."]
+        return [f"{at} {plain_label(ranked[0])} scores {means[ranked[0]]}."]
     first, second = ranked[:2]
     target = comparison["target_accuracy"]
     over_seeds, pair = compare_at(comparison, size, first, second), pair_at(comparison, size, first, second)
@@ -125,10 +126,10 @@ def _rank_over_seeds(comparison: dict[str, Any], rows: list[dict[str, Any]], siz
             f"in every seed ({_test(over_seeds)})."
         )
     elif min(spreads[first].least, spreads[second].least) >= target:
-        return []  # both have learned it: which of them is a little better is of no interest
+        return []  # both have learned the task, so a small difference does not matter
     else:
         order = _undecided(plain_label(first), means[first], plain_label(second), means[second], over_seeds, p)
-        sentence = f"{at} the order of the two best is not decided: {order}."
+        sentence = f"{at} the order of the top two is undecided: {order}."
     if not behind:
         return [sentence]
     return [
@@ -155,20 +156,20 @@ def _test(over_seeds: SeedComparison | None) -> str:
 
 
 def _rank_models(comparison: dict[str, Any], rows: list[dict[str, Any]], size: int, at: str) -> list[str]:
-    """Say which model is best, and whether that may be chance on other test examples."""
+    """Return which model is best, and whether that is significant on the test examples."""
     values = {row["encoding"]: next(iter(seed_values(row, size).values())) for row in rows}
     ranked = sorted(values, key=lambda name: -values[name])
     best = percent(values[ranked[0]])
     level = [name for name in ranked if percent(values[name]) == best]
     others = ranked[len(level) :]
     if len(level) > 1:
-        rest = f"; next is {plain_label(others[0])} with {percent(values[others[0]])} %" if others else ""
-        return [f"{at} {_listed([*map(plain_label, level)])} are level at {best} %{rest}."]
+        rest = f", followed by {plain_label(others[0])} with {percent(values[others[0]])} %" if others else ""
+        return [f"{at} {_listed([*map(plain_label, level)])} are tied at {best} %{rest}."]
     if not others:
-        return [f"{at} {plain_label(ranked[0])} answers {best} % correctly."]
+        return [f"{at} {plain_label(ranked[0])} scores {best} %."]
     first, second = ranked[:2]
     return [
-        f"{at} {plain_label(first)} is most accurate with {best} %, ahead of {plain_label(second)} with "
+        f"{at} {plain_label(first)} is the most accurate with {best} %, ahead of {plain_label(second)} with "
         f"{percent(values[second])} %: {_verdict_on_examples(pair_at(comparison, size, first, second))}."
     ]
 

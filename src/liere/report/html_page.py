@@ -1,4 +1,4 @@
-"""The report as one page of HTML that needs nothing else: no network, no scripts, no other files."""
+"""The report as a self-contained HTML page: no network, no scripts, no other files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from liere.report.encoding_style import colors_of
 from liere.report.headline import headline
 from liere.report.page_template import page_template
 from liere.report.pair_tables import bold_note, pair_tables
-from liere.report.picture_data import Pictures
+from liere.report.picture_data import ATTENTION_NOTE, Pictures
 from liere.report.result_table import result_table
 from liere.report.seed_tables import run_table, seed_table
 
@@ -20,13 +20,13 @@ __all__ = ["render_page"]
 def render_page(
     comparison: dict[str, Any], pictures: Pictures, drawings: dict[str, Drawing], name: str = "report"
 ) -> str:
-    """Return the page.
+    """Return the report of a comparison as HTML.
 
     Args:
-        comparison: What was found.
-        pictures: Images of the task, and attention.
-        drawings: Figures by their captions, in the order to show.
-        name: What the report's files are called.
+        comparison: The results, as `report.json` stores them.
+        pictures: Images of the task, and attention maps.
+        drawings: Figures by caption, in display order.
+        name: Base name of the report's files.
     """
     return page_template("page.html.j2").render(
         comparison=comparison,
@@ -36,6 +36,7 @@ def render_page(
         drawings=drawings,
         samples=pictures.samples,
         attention=pictures.attention_by_size(),
+        attention_note=ATTENTION_NOTE,
         bold=bold_note(comparison),
         pairs=pair_tables(comparison),
         seeds=seed_table(comparison),

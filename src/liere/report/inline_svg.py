@@ -1,4 +1,4 @@
-"""A figure as a part of a page that has light and dark colors."""
+"""Figures as inline SVG, for pages with light and dark color schemes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ VARIABLES = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--grid)", "#ff
 
 
 def inline_svg(figure: Any, name: str, title: str) -> str:
-    """Return a matplotlib figure as an `<svg>` element: text is text, and the page's variables color it.
+    """Return a matplotlib figure as an `<svg>` element with real text and the page's CSS colors.
 
     Args:
         figure: The figure.
-        name: Goes before every id, since ids of all figures of a page share one space; letters and hyphens.
-        title: What is read to those who cannot see it.
+        name: Prefix of every id, which keeps ids unique within a page; letters and hyphens.
+        title: Text alternative for screen readers.
     """
     from matplotlib import rc_context
 
@@ -31,7 +31,7 @@ def inline_svg(figure: Any, name: str, title: str) -> str:
     root = ElementTree.fromstring(buffer.getvalue())
     for parent in list(root.iter()):
         for child in list(parent):
-            # A <style> inside an inline <svg> would rule the whole page.
+            # A <style> inside an inline <svg> would apply to the whole page.
             if child.tag.endswith(("}style", "}metadata")):
                 parent.remove(child)
     for element in root.iter():
@@ -43,7 +43,7 @@ def inline_svg(figure: Any, name: str, title: str) -> str:
 
 
 def _make_plain(element: ElementTree.Element, name: str) -> None:
-    """Take namespaces off, which HTML does not know, make ids the figure's own and colors the page's."""
+    """Strip namespaces, which HTML does not support; prefix ids; replace colors with CSS variables."""
     element.tag = _local(element.tag)
     attributes = {_local(key): value for key, value in element.attrib.items()}
     element.attrib.clear()
@@ -62,7 +62,7 @@ def _make_plain(element: ElementTree.Element, name: str) -> None:
 
 
 def _spell_out(font: re.Match[str]) -> str:
-    """Return the parts of CSS's shorthand, which older releases of matplotlib write."""
+    """Expand the CSS `font` shorthand that older matplotlib releases write."""
     weight = f"font-weight: {font[1].strip()}; " if font[1] else ""
     return f"{weight}font-size: {font[2]}; font-family: "
 

@@ -1,4 +1,4 @@
-"""Names of lines in charts: at the ends of the lines, or in a legend."""
+"""Labels of lines in charts: at the line ends, or in a legend."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from liere.report.encoding_style import short_label
 
 __all__ = ["add_legend", "label_ends", "spread"]
 
-LINE_OF_TEXT = 0.19  # inches: how far apart the labels of lines are
+LINE_OF_TEXT = 0.19  # inches between neighboring labels
 
 
 def label_ends(
@@ -22,17 +22,17 @@ def label_ends(
     markers: dict[str, str] | None = None,
     last: float | None = None,
 ) -> None:
-    """Name every line at the right, with names moved apart where lines end at about the same height.
+    """Label every line on the right, moving labels apart where lines end at about the same height.
 
-    A thin line leads from the end of a line to its name. Those that end before `last` have their marker beside the
-    name instead, since a line from there would cross columns in which there is nothing to be seen.
+    A thin leader connects the end of a line with its label. A line that ends before `last` gets its marker next to the
+    label instead, because a leader would cross columns in which the line has no values.
 
     Args:
         ax: Axes, with their limits set.
-        ends: Where each line ends.
+        ends: End point of each line.
         colors: Colors by name.
-        markers: Shapes by name; without them all are dots.
-        last: Where lines are that reach the last column; without it, all do.
+        markers: Markers by name; dots by default.
+        last: Smallest x at which a line counts as reaching the last column; by default all lines do.
     """
     low, high = ax.get_ylim()
     names = sorted(ends, key=lambda name: ends[name][1])
@@ -63,7 +63,7 @@ def label_ends(
 def add_legend(
     owner: Any, names: Sequence[str], colors: dict[str, str], markers: dict[str, str], **options: Any
 ) -> None:
-    """Add a legend of names with their colors and shapes to axes or a figure."""
+    """Add a legend with names, colors and markers to axes or to a figure."""
     from matplotlib.lines import Line2D
 
     lines = [Line2D([], [], color=colors[name], marker=markers[name], ls="", ms=6.5, mec="white") for name in names]
@@ -73,9 +73,9 @@ def add_legend(
 
 
 def spread(values: Sequence[float], *, gap: float, low: float, high: float) -> list[float]:
-    """Return rising values moved as little as will do to lie at least `gap` apart, between `low` and `high`.
+    """Return increasing values, moved as little as possible to be at least `gap` apart between `low` and `high`.
 
-    Where there is no room for all of them, they go below `low`.
+    If there is not enough room, values extend below `low`.
 
     Example:
         >>> spread([1.0, 6.0, 6.0], gap=2.0, low=0.0, high=10.0)
@@ -83,7 +83,7 @@ def spread(values: Sequence[float], *, gap: float, low: float, high: float) -> l
         >>> spread([1.0, 9.5, 10.0], gap=2.0, low=0.0, high=10.0)
         [1.0, 8.0, 10.0]
     """
-    # Less `place * gap`, values must only not fall: those that do are pooled at their mean.
+    # After subtracting `place * gap`, values only have to be non-decreasing: violators are pooled at their mean.
     pools: list[list[float]] = []
     for place, value in enumerate(values):
         pools.append([value - place * gap])

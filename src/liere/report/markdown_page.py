@@ -1,4 +1,4 @@
-"""The report as Markdown, with its pictures in files beside it."""
+"""The report as Markdown, with its pictures in separate files."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from liere.report.drawing import Drawing
 from liere.report.headline import headline
 from liere.report.markdown_parts import escape, fenced, file_name, folded, markdown_table
 from liere.report.pair_tables import bold_note, pair_tables
-from liere.report.picture_data import Pictures, Sample
+from liere.report.picture_data import ATTENTION_NOTE, Pictures, Sample
 from liere.report.result_table import result_table
 from liere.report.seed_tables import run_table, seed_table
 from liere.report.yaml_text import yaml_text
 
 __all__ = ["render_markdown"]
 
-SAMPLES_A_LINE = 4
+SAMPLES_PER_LINE = 4
 
 
 def render_markdown(
     comparison: dict[str, Any], pictures: Pictures, drawings: dict[str, Drawing], name: str = "report"
 ) -> str:
-    """Return the report as GitHub shows it.
+    """Return the report of a comparison as GitHub-flavored Markdown.
 
     Args:
-        comparison: What was found.
-        pictures: Images of the task, and attention.
-        drawings: Figures by their captions.
-        name: What the report's files are called; its pictures are in a folder of that name.
+        comparison: The results, as `report.json` stores them.
+        pictures: Images of the task, and attention maps.
+        drawings: Figures by caption.
+        name: Base name of the report's files, and of the folder with its pictures.
     """
     parts = [
         f"# {escape(comparison['title'])}",
@@ -42,12 +42,12 @@ def render_markdown(
         *_attention(pictures, name),
         *_pairs(comparison),
         *_seeds(comparison),
-        "## How it was made",
+        "## How this report was made",
         fenced("bash", comparison["command"]),
         f"On {escape(comparison['date'][:10])}. "
         + "; ".join(f"{escape(name)}: {escape(value)}" for name, value in machine_and_versions(comparison).items()),
         folded("Configuration", fenced("yaml", yaml_text(comparison["config"]))),
-        f"All numbers: [{name}.json]({name}.json).",
+        f"All numbers are in [{name}.json]({name}.json).",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -57,7 +57,7 @@ def _figures(drawings: dict[str, Drawing], name: str) -> list[str]:
         return []
     alt = " ".join(drawing.alt for drawing in drawings.values())
     links = ", ".join(f"[{caption.lower()}]({name}/{file_name(caption)})" for caption in drawings)
-    return [f"![{alt}]({name}/overview.png)", f"By themselves: {links}."]
+    return [f"![{alt}]({name}/overview.png)", f"Separate figures: {links}."]
 
 
 def _samples(samples: Sequence[Sample], name: str) -> list[str]:
@@ -66,8 +66,8 @@ def _samples(samples: Sequence[Sample], name: str) -> list[str]:
     captions = [escape(sample.caption) for sample in samples]
     shown = [(f"![{caption}]({name}/sample-{i}.png)", caption) for i, caption in enumerate(captions)]
     lines: list[tuple[str, ...]] = []
-    for start in range(0, len(shown), SAMPLES_A_LINE):
-        lines += zip(*shown[start : start + SAMPLES_A_LINE], strict=True)
+    for start in range(0, len(shown), SAMPLES_PER_LINE):
+        lines += zip(*shown[start : start + SAMPLES_PER_LINE], strict=True)
     width = len(lines[0])
     rows = ["| " + " | ".join([*line, *[""] * (width - len(line))]) + " |" for line in lines]
     return ["## The task", "\n".join([rows[0], "|" + "---|" * width, *rows[1:]])]
@@ -78,8 +78,7 @@ def _attention(pictures: Pictures, name: str) -> list[str]:
         return []
     parts = [
         "## What the models attend to",
-        "Attention of the CLS token over the image: blue is least, red is most. Each map is rescaled to [0, 1] by "
-        "itself, so colors tell where a layer looks, not how much more than another.",
+        ATTENTION_NOTE,
     ]
     for size in pictures.attention_by_size():
         parts += [
@@ -93,7 +92,10 @@ def _pairs(comparison: dict[str, Any]) -> list[str]:
     tables = pair_tables(comparison)
     if not tables:
         return []
-    parts = ["## Pairs", escape(f"{comparison['pairs_note']} {bold_note(comparison)}".strip())]
+    parts = [
+        "## Are the differences significant?",
+        escape(f"{comparison['pairs_note']} {bold_note(comparison)}".strip()),
+    ]
     for table in tables.values():
         parts += [f"{table.title}:", *markdown_table(table)]
     return parts

@@ -1,4 +1,4 @@
-"""Parts of a Markdown page: escaped text, tables, blocks of code, text to unfold."""
+"""Parts of a Markdown page: escaped text, tables, code blocks, collapsible sections."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["escape", "fenced", "file_name", "folded", "markdown_table"]
 
 
 def escape(text: str) -> str:
-    """Return text that Markdown shows as it is.
+    """Return text with Markdown's special characters escaped.
 
     Example:
         >>> print(escape("a|b <c> *d*"))
@@ -21,7 +21,7 @@ def escape(text: str) -> str:
 
 
 def markdown_table(table: Table) -> list[str]:
-    """Return a table and its notes, in parts to be set apart; nothing of a table without rows."""
+    """Return a table and its notes as separate paragraphs; an empty list if the table has no rows."""
 
     def line(cells: Sequence[str]) -> str:
         return f"| {' | '.join(cells)} |"
@@ -38,7 +38,7 @@ def markdown_table(table: Table) -> list[str]:
 
 
 def file_name(caption: str) -> str:
-    """Return the file of the figure with a caption.
+    """Return the file name of the figure with a given caption.
 
     Example:
         >>> file_name("Learning curves")
@@ -48,11 +48,11 @@ def file_name(caption: str) -> str:
 
 
 def folded(summary: str, body: str) -> str:
-    """Return text that is shown when it is asked for."""
+    """Return a collapsible section."""
     return f"<details>\n<summary>{summary}</summary>\n\n{body}\n\n</details>"
 
 
 def fenced(language: str, text: str) -> str:
-    """Return a block of code, with a fence longer than any in it."""
+    """Return a code block whose fence is longer than any run of backticks in it."""
     fence = "`" * max([3, *(1 + len(ticks) for ticks in re.findall("`+", text))])
     return f"{fence}{language}\n{text}\n{fence}"

@@ -1,4 +1,4 @@
-"""Templates of HTML pages, with the filters and the style that all of them share."""
+"""Jinja templates of HTML pages, with their shared filters and style sheet."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["page_template"]
 
 
 def page_template(name: str) -> Template:
-    """Return one of the templates beside this file, with the filters and the style that all pages share."""
+    """Return a template of this package by file name, with the shared filters and style sheet."""
     environment = Environment(
         loader=FunctionLoader(_text),
         autoescape=True,
@@ -46,12 +46,12 @@ def _data_uri(png: bytes) -> str:
 
 
 def _unbroken(text: str) -> str:
-    """Keep a number and its unit in one line."""
+    """Return text in which numbers and their units do not break across lines."""
     return re.sub(r"(?<=\d) (?=(%|px))|(?<=\bp) (?=[<=])|(?<=[<=]) (?=\d)", "\N{NO-BREAK SPACE}", text)
 
 
 def _column_groups(table: Table) -> list[tuple[str, int]]:
-    """Return neighboring columns of one group together, as the group and how many they are."""
+    """Return each group of adjacent columns as its name and its width."""
     groups: list[tuple[str, int]] = []
     for column in table.columns:
         if column.group and groups and groups[-1][0] == column.group:

@@ -1,4 +1,4 @@
-"""Tables of every two encodings: their difference, and what it rests on."""
+"""Pairwise tables: differences between encodings, with intervals and p-values."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ __all__ = ["bold_note", "pair_tables"]
 
 
 def pair_tables(comparison: dict[str, Any]) -> dict[int, Table]:
-    """Return one table per size, largest first: the difference of two encodings, and what it rests on.
+    """Return one table per image size, largest first: differences between encodings, with intervals and p-values.
 
-    With several seeds that is the seeds first, then the test examples; with one seed, the test examples alone.
+    With several seeds, p-values are over seeds and over test examples; with one seed, over test examples only.
     """
     columns = [
         Column("first", numeric=False),
         Column("second", numeric=False),
-        Column("difference, points"),
-        *([Column("seeds ahead"), Column("p, seeds")] if has_several_seeds(comparison) else []),
+        Column("first minus second, points"),
+        *([Column("seeds with first ahead"), Column("p, seeds")] if has_several_seeds(comparison) else []),
         Column("p, test examples"),
     ]
     pairs = comparison["pairs"]
     return {
         size: Table(
-            f"Pairs at {size} px",
+            f"Pairwise differences at {size} px",
             columns,
             [_pair(comparison, pair) for pair in pairs if pair["size"] == size],
             heads=2,
@@ -37,10 +37,10 @@ def pair_tables(comparison: dict[str, Any]) -> dict[int, Table]:
 
 
 def bold_note(comparison: dict[str, Any]) -> str:
-    """Say what is bold in the tables of pairs: with one seed, nothing is."""
+    """Return a sentence on what bold means in the pairwise tables; empty with one seed, where nothing is bold."""
     if not has_several_seeds(comparison):
         return ""
-    return f"Bold: ahead or behind in every seed, with p < {SIGNIFICANT:g} over seeds and over test examples."
+    return f"Bold: same sign in every seed, with p < {SIGNIFICANT:g} both over seeds and over test examples."
 
 
 def _pair(comparison: dict[str, Any], pair: dict[str, Any]) -> list[Cell]:
@@ -61,6 +61,6 @@ def _pair(comparison: dict[str, Any], pair: dict[str, Any]) -> list[Cell]:
 
 
 def _difference(value: float, low: float, high: float) -> Cell:
-    """Return a difference in points with its interval, which cannot be wider than accuracies allow."""
+    """Return a difference in percentage points with its interval, clipped to the possible range."""
     low, high = max(low, -1.0), min(high, 1.0)
     return Cell(f"{100 * value:+z.1f}", f"{100 * low:+z.1f} to {100 * high:+z.1f}")

@@ -1,10 +1,15 @@
-"""Pictures that a report shows and does not draw: images of the task, and what models attend to."""
+"""Pictures that are passed to a report: images of the task, and attention maps."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["AttentionRow", "Pictures", "Sample"]
+__all__ = ["ATTENTION_NOTE", "AttentionRow", "Pictures", "Sample"]
+
+ATTENTION_NOTE = (
+    "Attention of the CLS token over the image, from blue (lowest) to red (highest). Each map is rescaled to [0, 1] "
+    "separately: colors show where a layer attends, but cannot be compared between maps."
+)
 
 
 @dataclass(frozen=True)
@@ -12,7 +17,7 @@ class Sample:
     """An image of the task.
 
     Attributes:
-        caption: What is to be seen, as plain text.
+        caption: What it shows, as plain text.
         png: The image as a PNG file.
     """
 
@@ -27,7 +32,7 @@ class AttentionRow:
     Attributes:
         encoding: The model's position encoding.
         size: Pixels along a side of the image.
-        layers: One PNG file a layer, from blue (least) to red (most), each rescaled to [0, 1] by itself.
+        layers: One PNG file per layer, from blue (lowest) to red (highest), each rescaled to [0, 1] separately.
     """
 
     encoding: str
@@ -37,12 +42,12 @@ class AttentionRow:
 
 @dataclass(frozen=True)
 class Pictures:
-    """All pictures of a report; either list may be empty."""
+    """Pictures of a report; either list may be empty."""
 
     samples: list[Sample] = field(default_factory=list)
     attention: list[AttentionRow] = field(default_factory=list)
 
     def attention_by_size(self) -> dict[int, list[AttentionRow]]:
-        """Return the rows of every size, smallest first."""
+        """Return the rows by image size, smallest first."""
         sizes = sorted({row.size for row in self.attention})
         return {size: [row for row in self.attention if row.size == size] for size in sizes}

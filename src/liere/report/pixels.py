@@ -12,11 +12,11 @@ __all__ = ["flat_picture", "png"]
 
 
 def flat_picture(image: Tensor, axes: int) -> UInt8[Tensor, "3 height width"]:
-    """Return an image, clip or volume as a picture: of several clips the first, of frames and slices the middle one.
+    """Return an RGB picture of an image, clip or volume: the middle frame or slice of the first clip.
 
     Args:
-        image: `[channels, *size]`, or `[clips, channels, *size]`; uint8, or float, which is stretched.
-        axes: How many axes its size has.
+        image: `[channels, *size]`, or `[clips, channels, *size]`; uint8, or float, which is rescaled to 0-255.
+        axes: Number of axes of `size`.
 
     Example:
         >>> import torch

@@ -1,4 +1,4 @@
-"""The report of a comparison of position encodings as files: a page, Markdown, JSON and pictures."""
+"""Write the report of a comparison: HTML, Markdown, JSON and pictures."""
 
 from __future__ import annotations
 
@@ -19,28 +19,31 @@ from liere.report.picture_data import Pictures
 __all__ = ["write_report"]
 
 CONTROL = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]")
-"""Codes that a terminal obeys, or that turn letters around; titles and facts of runs may hold them."""
+"""Terminal control codes and text-direction overrides, which titles and facts of runs may contain."""
 
 
 def write_report(comparison: dict[str, Any], pictures: Pictures, folder: Path, name: str = "report") -> Path:
-    """Write `report.html`, `report.md`, `report.json` and, in `report/`, the pictures that the Markdown shows.
+    """Write `report.html`, `report.md`, `report.json` and a folder `report/` with the pictures of the Markdown page.
 
     Args:
-        comparison: What was found, as JSON holds it.
-        pictures: Images of the task, and attention.
-        folder: Where to write; made if it is not there.
-        name: What to call the files and the folder of pictures, instead of `report`.
+        comparison: The results, as `summarize` returns them.
+        pictures: Images of the task, and attention maps.
+        folder: Where to write; created if it does not exist.
+        name: Base name of the files and of the folder of pictures.
 
     Returns:
-        The path of the page, which is written last.
+        The path of the HTML page, which is written last.
 
     Raises:
-        ValueError: If the comparison has a format that is not known here.
-        ImportError: Where matplotlib is not installed.
-        OSError: If a file cannot be written. Files are replaced one at a time, each as a whole.
+        ValueError: If the format of the comparison is not supported.
+        ImportError: If matplotlib is not installed.
+        OSError: If a file cannot be written; each file is replaced atomically.
     """
     if comparison.get("format") != FORMAT:
-        raise InputError(f"comparison has format {comparison.get('format')!r}, and only {FORMAT!r} can be reported")
+        raise InputError(
+            f"comparison has format {comparison.get('format')!r}, but only {FORMAT!r} is supported: "
+            "run liere report on its runs again"
+        )
     drawn = {"Learning curves": draw_curves(comparison), "Resolution": draw_resolution(comparison)}
     drawings = {caption: drawing for caption, drawing in drawn.items() if drawing}
 

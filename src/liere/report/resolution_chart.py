@@ -1,4 +1,4 @@
-"""Accuracy against image size: the mean of each encoding, every seed, and an interval over seeds."""
+"""Chart of accuracy against image size: the mean of each encoding, every seed, and an interval over seeds."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from liere.report.line_labels import label_ends
 
 __all__ = ["plot_resolution", "resolution_alt", "resolution_panel", "seeds_note"]
 
-DODGE = 0.45  # of the gap between two sizes: the room in which encodings stand side by side
+DODGE = 0.45  # as a fraction of the gap between two sizes: the width over which encodings are spread out
 
 
 def resolution_panel(ax: Any, comparison: dict[str, Any]) -> None:
-    """Draw accuracy against image size; where there is one size, one row per encoding instead."""
+    """Draw accuracy against image size, or one row per encoding if there is only one size."""
     tested = _tested(comparison)
     colors = colors_of(comparison)
     if len(tested) == 1:
@@ -45,13 +45,13 @@ def plot_resolution(
 
     Args:
         ax: Axes.
-        comparison: What was found.
-        names: All encodings that have a place beside the others, in order; those of other panels included.
+        comparison: The results.
+        names: Encodings in order, including those that only other panels show, so that panels line up.
         colors: Colors by name.
-        markers: Shapes by name.
+        markers: Markers by name.
 
     Returns:
-        Where each line ends, and from where on a line reaches the last size.
+        The end point of each line, and the smallest x at which a line counts as reaching the last size.
     """
     train = comparison["train_size"]
     sizes = sorted({*_tested(comparison), train})
@@ -76,10 +76,10 @@ def plot_resolution(
 
 
 def point_at(comparison: dict[str, Any], row: dict[str, Any], size: int) -> Point:
-    """Return what to draw of an encoding at a size; its interval is over examples only if all have one seed."""
+    """Return an encoding's point at an image size; the interval is over test examples if all have one seed."""
     found, spread = evaluation_at(row, size), spread_at(row, size)
     if found is None or spread is None:
-        raise InputError(f"{row['encoding']} was not evaluated at {size} px")
+        raise InputError(f"{row['encoding']} was not evaluated at {size} px: run liere eval --sizes {size} on its runs")
     seeds = [100 * value for value in found["by_seed"]]
     if not has_several_seeds(comparison):
         accuracy = found["accuracy"]
@@ -90,18 +90,18 @@ def point_at(comparison: dict[str, Any], row: dict[str, Any], size: int) -> Poin
 
 
 def resolution_alt(comparison: dict[str, Any]) -> str:
-    """Return what the figure shows, for those who cannot see it."""
+    """Return the text alternative of the figure."""
     tested, train = _tested(comparison), comparison["train_size"]
     where = f"at {tested[0]} px" if len(tested) == 1 else "against image size"
     if has_several_seeds(comparison):
-        how = "mean over seeds, every seed as a dot, and the 95 % confidence interval over seeds"
+        how = "mean over seeds, one dot per seed, and the 95 % confidence interval over seeds"
     else:
         how = "one model per encoding, with 95 % confidence intervals over test examples"
-    return f"Accuracy {where}: {how}; models were trained at {train} px."
+    return f"Accuracy {where}: {how}. Models were trained at {train} px."
 
 
 def seeds_note(comparison: dict[str, Any]) -> str:
-    """Say what dots and bars are."""
+    """Return a note that explains dots and bars."""
     counts = sorted({len(row["seeds"]) for row in comparison["encodings"] if row["evaluations"]})
     if counts[-1] == 1:
         return "(one seed; bars: 95 % interval over test examples)"

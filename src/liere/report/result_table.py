@@ -1,4 +1,4 @@
-"""The table of a comparison, one row per encoding: the page, the Markdown and the terminal show the same."""
+"""The result table of a comparison, shared by the HTML page, the Markdown page and the terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["result_table"]
 
 
 def result_table(comparison: dict[str, Any]) -> Table:
-    """Return one row per encoding: accuracy at every size, what the paper has, speed of learning and cost."""
+    """Return one row per encoding: accuracy at every size, the paper's numbers, learning speed and cost."""
     rows, sizes = comparison["encodings"], comparison["sizes"]
     target = f"{100 * comparison['target_accuracy']:g} %"
     paper_sizes = [size for size in sizes if any(str(size) in (row.get("paper") or {}) for row in rows)]
@@ -42,14 +42,14 @@ def result_table(comparison: dict[str, Any]) -> Table:
         *(_paper_notes(comparison) if paper_sizes else []),
     ]
     notes.append(
-        f"Examples to {target}: how many were seen when validation accuracy first was {target}, median over seeds. "
-        "Seconds: of a training run, mean over seeds."
+        f"Examples to {target}: training examples seen when validation accuracy first reached {target}, median over "
+        "seeds. Seconds: duration of one training run, mean over seeds."
     )
     return Table("Results", columns, cells, keys=[row["encoding"] for row in rows], notes=notes)
 
 
 def _accuracies(rows: list[dict[str, Any]], size: int) -> list[Cell]:
-    """Return a column; the best is marked, and whatever cannot be told from it once rounded."""
+    """Return one column of accuracies; the best is bold, as are all values that round to the same number."""
     found = [evaluation_at(row, size) for row in rows]
     best = max((one["accuracy"]["value"] for one in found if one), default=0.0)
     return [
@@ -65,7 +65,7 @@ def _accuracies(rows: list[dict[str, Any]], size: int) -> list[Cell]:
 
 
 def _range_of_seeds(row: dict[str, Any], size: int) -> str:
-    """Return the worst and the best seed; nothing where there is one."""
+    """Return the range from the worst to the best seed; empty if there is only one."""
     spread = spread_at(row, size)
     return f"{percent(spread.least)}-{percent(spread.most)}" if spread and spread.seeds > 1 else ""
 
@@ -87,35 +87,35 @@ def _accuracy_notes(comparison: dict[str, Any]) -> list[str]:
     if not evaluations:
         return []
     if has_several_seeds(comparison):
-        note = "Accuracy in percent: mean over seeds, with the worst and the best seed"
+        note = "Accuracy in percent: mean over seeds, followed by the worst and the best seed"
         if any(len(row["seeds"]) == 1 for row in comparison["encodings"]):
-            note += "; where there is one seed, with a 95 % confidence interval over test examples"
+            note += " (with one seed: the 95 % confidence interval over test examples)"
         note += "."
     else:
         methods = sorted({found["accuracy"]["method"] for found in evaluations})
         note = (
             "Accuracy in percent, one seed per encoding, with 95 % confidence intervals over test examples "
-            f"({', '.join(methods)}); how much seeds differ is not known."
+            f"({', '.join(methods)}). The variation between seeds is unknown."
         )
     if len(comparison["encodings"]) > 1:
-        note += " Bold: the best at its size; what rounds to the same is as good."
+        note += " Bold: the best at each size, including ties after rounding."
     return [note]
 
 
 def _option_notes(comparison: dict[str, Any]) -> list[str]:
-    """Say what an encoding has that the recipe does not: it is not quite one recipe then."""
+    """Return a note on encodings with options beyond the recipe, since they do not quite share one recipe."""
     options = [
         f"{plain_label(row['encoding'])}: {', '.join(f'{name} {value}' for name, value in row['options'].items())}"
         for row in comparison["encodings"]
         if row.get("options")
     ]
-    return [f"Options of their own: {'; '.join(options)}."] if options else []
+    return [f"Encoding options: {'; '.join(options)}."] if options else []
 
 
 def _paper_notes(comparison: dict[str, Any]) -> list[str]:
     note = comparison.get("paper_note")
     others = [
-        f"{row['paper_label']} beside {plain_label(row['encoding'])}"
+        f"{row['paper_label']} is shown next to {plain_label(row['encoding'])}"
         for row in comparison["encodings"]
         if row.get("paper") and row.get("paper_label") and row["paper_label"] != plain_label(row["encoding"])
     ]

@@ -1,4 +1,4 @@
-"""Tables of every seed: its accuracies, and its training run."""
+"""Tables with one entry per seed: accuracies, and training runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["run_table", "seed_table"]
 
 
 def seed_table(comparison: dict[str, Any]) -> Table:
-    """Return one row per encoding and size: accuracy of every seed, its mean and intervals, and loss."""
+    """Return one row per encoding and image size: the accuracy of every seed, the mean, intervals, and the loss."""
     seeds = sorted({seed for row in comparison["encodings"] for seed in row["seeds"]})
     several = has_several_seeds(comparison)
     columns = [
@@ -49,14 +49,14 @@ def seed_table(comparison: dict[str, Any]) -> Table:
 
 
 def _seed_notes(comparison: dict[str, Any]) -> list[str]:
-    examples = "over test examples it is about these trained models on other test examples."
+    examples = "The interval over test examples describes how these trained models would do on other test examples."
     if has_several_seeds(comparison):
-        return [f"The interval over seeds is the t interval of their mean, clipped to 0-100 %; {examples}"]
-    return [f"The interval {examples}"]
+        return [f"The interval over seeds is the t interval of their mean, clipped to 0-100 %. {examples}"]
+    return [examples]
 
 
 def run_table(comparison: dict[str, Any]) -> Table:
-    """Return one row per training run: where it is kept, how long it took and how it ended."""
+    """Return one row per training run: its folder, its duration and its final validation accuracy."""
     columns = [
         Column("encoding", numeric=False),
         Column("seed"),

@@ -1,4 +1,4 @@
-"""Several comparisons beside each other: accuracy against image size, with one legend and one axis of percents."""
+"""Several comparisons side by side: accuracy against image size, with a shared legend and y axis."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ PANEL = (4.5, 3.7)  # inches
 
 
 class Level(NamedTuple):
-    """An accuracy to compare with, drawn as a line across all panels.
+    """A reference accuracy, drawn as a dashed line across all panels.
 
     Attributes:
         accuracy: From 0 to 1.
-        label: What gives it.
+        label: Text next to the line.
     """
 
     accuracy: float
@@ -39,18 +39,18 @@ COUNTING_ARROWS = Level(0.44, "counting arrows: 44 %")
 
 
 def draw_side_by_side(comparisons: Mapping[str, dict[str, Any]], *, level: Level | None = None) -> Drawing:
-    """Draw accuracy against image size of several comparisons, one panel each.
+    """Draw accuracy against image size for several comparisons, one panel each.
 
-    Every seed is a small dot, the mean over seeds a marker, and the bar the 95 % confidence interval over seeds; where
-    a comparison has one seed per encoding the bar is over test examples.
+    A small dot shows each seed, a marker the mean over seeds, and a bar the 95 % confidence interval over seeds, or
+    over test examples if a comparison has one seed per encoding.
 
     Args:
-        comparisons: What was found, as `summarize` makes it and `report.json` holds it, by the title of its panel.
-        level: A line to compare with, such as `COUNTING_ARROWS`.
+        comparisons: Results, as `summarize` returns them and `report.json` stores them, by panel title.
+        level: A reference line, such as `COUNTING_ARROWS`.
 
     Raises:
-        ValueError: If there is none, or one has not been evaluated.
-        ImportError: Where matplotlib is not installed.
+        ValueError: If there are no comparisons, or one of them has not been evaluated.
+        ImportError: If matplotlib is not installed.
     """
     _check(comparisons)
     alt = _alt(comparisons, level)
@@ -65,12 +65,12 @@ def write_side_by_side(
     """Write the figure of `draw_side_by_side` to a file, on white, and return its text alternative.
 
     Args:
-        path: Where to write; its suffix says whether that is a PNG or an SVG file.
-        comparisons: What was found, by the title of its panel.
-        level: A line to compare with; by default what counting arrows gives in the spatial task.
+        path: A `.png` or `.svg` file.
+        comparisons: Results by panel title.
+        level: A reference line; by default the accuracy of counting arrows in the spatial task.
 
     Raises:
-        ValueError: If there is nothing to draw, or the suffix is another.
+        ValueError: If there is nothing to draw, or the suffix is not supported.
     """
     _check(comparisons)
     kind = path.suffix.lower().lstrip(".")
@@ -93,7 +93,7 @@ def write_side_by_side(
 
 def _check(comparisons: Mapping[str, dict[str, Any]]) -> None:
     if not comparisons:
-        raise InputError("comparisons is empty: there must be at least one to draw")
+        raise InputError("comparisons is empty: pass at least one")
     for title, comparison in comparisons.items():
         if not any(row["evaluations"] for row in comparison["encodings"]):
             raise InputError(f"comparison {title!r} has not been evaluated: run liere eval on its runs first")
@@ -125,7 +125,7 @@ def _fill(figure: Any, axes: Any, comparisons: Mapping[str, dict[str, Any]], lev
 
 
 def _alt(comparisons: Mapping[str, dict[str, Any]], level: Level | None) -> str:
-    """Return what the figure shows: means at the largest size, by panel."""
+    """Return the text alternative of the figure: means at the largest size, by panel."""
     parts = []
     for title, comparison in comparisons.items():
         size = max(found["size"] for row in comparison["encodings"] for found in row["evaluations"])
@@ -138,4 +138,4 @@ def _alt(comparisons: Mapping[str, dict[str, Any]], level: Level | None) -> str:
         parts.append(f"{title}: at {size} px, {kind}, {', '.join(means)}.")
     line = f" A dashed line marks {level.label}." if level else ""
     train = next(iter(comparisons.values()))["train_size"]
-    return f"Accuracy against image size after training at {train} px, every seed as a dot. {' '.join(parts)}{line}"
+    return f"Accuracy against image size after training at {train} px, one dot per seed. {' '.join(parts)}{line}"

@@ -1,4 +1,4 @@
-"""Tables of text, and how numbers are written in them."""
+"""Tables of text, and number formats for their cells."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ __all__ = ["NOTHING", "Cell", "Column", "Table", "p_value", "percent"]
 
 
 class Cell(NamedTuple):
-    """A cell.
+    """A table cell.
 
     Attributes:
-        value: What it says.
-        detail: What qualifies it, such as an interval; written in brackets.
-        strong: Whether it is to be marked.
+        value: The main text.
+        detail: A qualification such as an interval, shown in parentheses.
+        strong: Whether to show it in bold.
     """
 
     value: str
@@ -23,21 +23,21 @@ class Cell(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The cell in one line."""
+        """The cell as one line of text."""
         return f"{self.value} ({self.detail})" if self.detail else self.value
 
 
 NOTHING = Cell("–")
-"""What was not measured."""
+"""A cell for a value that was not measured."""
 
 
 class Column(NamedTuple):
-    """The head of a column.
+    """A column header.
 
     Attributes:
-        name: What it holds.
-        group: What it and its neighbors have in common.
-        numeric: Whether it holds numbers, which stand to the right.
+        name: Name of the column.
+        group: Header shared with adjacent columns; empty for none.
+        numeric: Whether the column contains numbers, which are right-aligned.
     """
 
     name: str
@@ -46,21 +46,21 @@ class Column(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The head in one line."""
+        """The header as one line of text."""
         return f"{self.group}, {self.name}" if self.group else self.name
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under their columns; the first `heads` cells of a row say what it is about.
+    """A table; the first `heads` cells of each row are row headers.
 
     Attributes:
-        title: What it shows.
-        columns: One head a column.
-        rows: One cell a column.
-        keys: The encoding that each row is about, where it is about one.
-        heads: How many cells name the row.
-        notes: Sentences to read below it.
+        title: What the table shows.
+        columns: One header per column.
+        rows: One cell per column in each row.
+        keys: The encoding of each row, if rows are about encodings.
+        heads: Number of row headers per row.
+        notes: Sentences to show below the table.
     """
 
     title: str
@@ -72,7 +72,7 @@ class Table:
 
     @property
     def header(self) -> list[str]:
-        """Heads of the columns as text."""
+        """Column headers as text."""
         return [column.text for column in self.columns]
 
     @property
@@ -82,7 +82,7 @@ class Table:
 
 
 def percent(share: float) -> str:
-    """Return a share in percent, to one decimal.
+    """Return a fraction as a percentage with one decimal.
 
     Example:
         >>> percent(0.9985), percent(1.0)
@@ -92,7 +92,7 @@ def percent(share: float) -> str:
 
 
 def p_value(p: float) -> str:
-    """Return a p-value to three decimals.
+    """Return a p-value with three decimals.
 
     Example:
         >>> p_value(0.0341), p_value(1e-4)

@@ -1,4 +1,4 @@
-"""Pictures for a report: examples of the task, and where each encoding's model looks."""
+"""Pictures for a report: examples of the task, and attention maps of each encoding."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from liere.runs.run import Run
 __all__ = ["attention_of", "make_pictures"]
 
 SAMPLES = 4
-EXAMPLE = 0  # of the test split, whose attention is shown
+EXAMPLE = 0  # index of the test example whose attention is shown
 SPATIAL_CAPTION = "The Y's base points at the arrow that points {}."
 CAPTION = "Class: {}."
 MOST_SIDE = 2048
-"""Side of an image whose attention is shown: memory and time grow with the square of its tokens."""
+"""Largest image side for attention maps: memory and time grow with the square of the number of tokens."""
 
 
 def make_pictures(runs: Sequence[Run], sizes: Sequence[int]) -> Pictures:
-    """Return examples at the training size, and attention maps of one run an encoding at each size.
+    """Return examples at the training size, and attention maps of one run per encoding at each size.
 
     Args:
         runs: Finished runs of one task.
-        sizes: Image sizes of the attention maps; those that would take too long are left out.
+        sizes: Image sizes of the attention maps; sizes that would take too long are skipped.
     """
     config = runs[0].config.data
     data = load_data(runs[0], "test")
@@ -57,7 +57,7 @@ def make_pictures(runs: Sequence[Run], sizes: Sequence[int]) -> Pictures:
 
 
 def attention_of(run: Run, size: int) -> list[bytes]:
-    """Return a run's attention maps over a test example, a PNG file a layer; of frames and slices, the middle one."""
+    """Return a run's attention maps over a test example, one PNG file per layer, at the middle frame or slice."""
     data, model = load_data(run, "test", size=size), load_model(run.config, run.final_weights, run.facts)
     axes = len(data.facts.image_size)
     _, images, _ = data.load([EXAMPLE])

@@ -1,4 +1,4 @@
-"""Nested data as indented text, as YAML writes it."""
+"""Nested data as indented YAML text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["yaml_text"]
 
 
 def yaml_text(value: dict[str, Any], indent: int = 0) -> str:
-    """Return a line a value, deeper ones to the right of the name they belong to.
+    """Return nested data as YAML, with one line per value.
 
     Example:
         >>> print(yaml_text({"model": {"depth": 4, "sizes": [108, 168]}, "seed": None}))
@@ -29,6 +29,6 @@ def yaml_text(value: dict[str, Any], indent: int = 0) -> str:
 
 
 def _inline(value: Any) -> str:
-    """Return text as it stands where it is a word or a path, and all else as JSON, which is YAML too."""
+    """Return words and paths unquoted, and everything else as JSON, which is valid YAML."""
     plain = isinstance(value, str) and value.replace("/", "").replace("_", "").replace(".", "").isalpha()
     return str(value) if plain else json.dumps(value, ensure_ascii=False, default=str)

@@ -1,1 +1,1 @@
-"""The paper's tables and figures: which runs they need, what comes out, and whether the paper's claims hold."""
+"""Reproduce the paper's tables and figures: the runs they need, our numbers, and verdicts on the paper's claims."""

@@ -51,13 +51,13 @@ def _takes_any(encodings: Sequence[str]) -> str:
 
 
 def _takes_none(encodings: Sequence[str]) -> str:
-    return "it compares RoPE-Mixed with LieRE₈, and nothing else: leave --encodings out"
+    return "it compares only RoPE-Mixed and LieRE₈: omit --encodings"
 
 
 def _takes_a_baseline(encodings: Sequence[str]) -> str:
     if any(parse_encoding(encoding)[0] == "absolute" for encoding in encodings):
         return ""
-    return "it measures against absolute positions: add absolute, or absolute:init_std=1 for the published start"
+    return "its baseline is absolute positions: add absolute, or absolute:init_std=1 for the published initialization"
 
 
 def _takes_blocks(encodings: Sequence[str]) -> str:
@@ -65,7 +65,7 @@ def _takes_blocks(encodings: Sequence[str]) -> str:
     others = [encoding for encoding, name in names.items() if name != "rope_mixed" and not name.startswith("liere")]
     if not others:
         return ""
-    return f"it is about block sizes, which only rope_mixed and liere have: leave out {' '.join(others)}"
+    return f"it compares block sizes, which only rope_mixed and liere have: omit {' '.join(others)}"
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,13 @@ class Entry:
     """A table or figure of the paper.
 
     Attributes:
-        name: What it is called here.
-        paper: What it is in the paper.
-        experiment: The experiment whose runs it needs; `""` where it needs none.
-        build: Makes it of the results; without any where it needs no runs.
-        needs_weights: Whether the weights of the runs are needed, not only their predictions.
-        narrow: Leaves out what it does not need of the experiment.
-        refuse: Says why it cannot be made of these encodings; `""` where it can.
+        name: Its name in `liere reproduce`.
+        paper: Its number and subject in the paper.
+        experiment: The experiment whose runs it needs; `""` if it needs none.
+        build: Builds it from the results; takes no argument if it needs no runs.
+        needs_weights: Whether it needs the weights of the runs, not only their predictions.
+        narrow: Reduces the experiment to the runs it needs.
+        refuse: Returns why it cannot be made with the given encodings; `""` if it can.
     """
 
     name: str
@@ -98,18 +98,18 @@ CATALOGUE = {
         Entry("loss", "Table 9: validation loss on three data sets", "main", build_loss),
         Entry(
             "significance",
-            "Table 2: RoPE-Mixed against LieRE₈, p-values",
+            "Table 2: RoPE-Mixed vs. LieRE₈, p-values",
             "main",
             build_significance,
             narrow=_two_encodings,
             refuse=_takes_none,
         ),
         Entry("size", "Table 6 and Figure 8: model sizes", "size", build_size),
-        Entry("fraction", "Figure 4: share of the training examples", "fraction", build_fraction),
+        Entry("fraction", "Figure 4: fraction of the training examples", "fraction", build_fraction),
         Entry("spatial", "Table 3: the spatial reasoning task", "spatial", build_spatial),
         Entry("block", "Table 10 and Figure 6: block sizes", "block", build_block, refuse=_takes_blocks),
-        Entry("sharing", "Table 4: generators shared over heads and layers", "sharing", build_sharing),
-        Entry("init", "Table 7: initialisation, paired z-test", "init", build_init),
+        Entry("sharing", "Table 4: generators shared across heads and layers", "sharing", build_sharing),
+        Entry("init", "Table 7: initialization, paired z-test", "init", build_init),
         Entry("pooling", "appendix: mean pooling", "pooling", build_pooling),
         Entry("shuffling", "Table 5: shuffled patches and frames", "shuffling", build_shuffling),
         Entry(
@@ -137,10 +137,10 @@ CATALOGUE = {
 
 
 def find_entry(name: str) -> Entry:
-    """Return a table or figure.
+    """Return a table or figure by name.
 
     Raises:
-        ValueError: If there is none of that name.
+        ValueError: If there is none with that name.
     """
     if name not in CATALOGUE:
         raise InputError(f"unknown table or figure {name!r}: {suggest(name, (*CATALOGUE, 'list', 'all'))}")

@@ -1,4 +1,4 @@
-"""Whether claims of the paper hold for our runs: the order of two or more, and whether seeds decide it."""
+"""Judge the paper's claims on our runs: which result is better, and whether seeds and test examples support it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["compare", "is_best", "judge", "p_text"]
 
 
 def compare(text: str, first: Found | None, second: Found | None, *, loss: bool = False) -> Claim:
-    """Judge the claim that the first is better than the second.
+    """Return a verdict on the claim that the first result is better than the second.
 
-    It holds if the first is ahead in every seed, and both a test over seeds and a paired z-test on the same examples
-    call that significant; it does not hold if all of that is so for the second; otherwise, and always with one seed, it
-    is not decided.
+    The claim holds if the first is ahead in every seed and both a test over seeds and a paired z-test over the same
+    examples are significant. It does not hold if the same is true of the second. Otherwise, and always with one seed,
+    it is not decided.
     """
     if first is None or second is None:
         return Claim(text, "is not decided", "not run")
@@ -32,13 +32,13 @@ def compare(text: str, first: Found | None, second: Found | None, *, loss: bool 
 
 
 def judge(text: str, over_seeds: SeedComparison | None, over_examples: int, evidence: str) -> Claim:
-    """Return a claim with its verdict: what seeds and test examples agree on, and nothing with one seed.
+    """Return a claim with its verdict, which is decided only if seeds and test examples agree.
 
     Args:
         text: The claim.
-        over_seeds: What seeds say, positive if the claim holds; None where there are too few.
-        over_examples: What test examples say: 1 if it holds, -1 if it does not, 0 if they do not tell.
-        evidence: What was found on the test examples.
+        over_seeds: Comparison over seeds, positive if the claim holds; None if there are too few seeds.
+        over_examples: Result over test examples: 1 if the claim holds, -1 if it does not, 0 if it is not significant.
+        evidence: The numbers found on the test examples.
     """
     if over_seeds is None:
         return Claim(text, "is not decided", f"one seed; {evidence}")
@@ -49,7 +49,7 @@ def judge(text: str, over_seeds: SeedComparison | None, over_examples: int, evid
 
 
 def p_text(p: float) -> str:
-    """Return a p-value with its sign.
+    """Return a p-value as an equation or inequality.
 
     Example:
         >>> p_text(0.25), p_text(1e-5)
@@ -60,7 +60,7 @@ def p_text(p: float) -> str:
 
 
 def is_best(text: str, name: str, found: dict[str, Found | None], *, loss: bool = False) -> Claim:
-    """Judge the claim that one is the best of several: against the best of the others."""
+    """Return a verdict on the claim that one result is the best of several, by comparing it with the best other one."""
     others = {other: one for other, one in found.items() if one is not None and other != name}
     if not others or found.get(name) is None:
         return Claim(text, "is not decided", "not run")
@@ -74,5 +74,5 @@ def is_best(text: str, name: str, found: dict[str, Found | None], *, loss: bool 
 
 
 def _scores(found: Found, *, loss: bool) -> dict[int, float]:
-    """Return a score for each seed; more is better."""
+    """Return a score for each seed; higher is better."""
     return found.named([-value for value in found.loss.by_seed] if loss else found.by_seed)

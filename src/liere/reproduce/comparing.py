@@ -1,4 +1,4 @@
-"""A comparison from its plan to its report, with the paper's numbers beside those of runs on its own task."""
+"""Run a comparison from plan to report; runs on the paper's task are shown with the paper's numbers."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from liere.runs.run import Run, open_run
 
 __all__ = ["check_report_name", "report_runs", "run_comparison"]
 
-LONGEST_NAME = 200  # bytes; files have endings besides
+LONGEST_NAME = 200  # bytes, which leaves room for suffixes
 
 
 def run_comparison(plan: Plan, *, command: str, progress: bool = True) -> ComparisonResult:
-    """Run what is missing of a comparison, show how far it is, and write the report of what is done.
+    """Train and evaluate the missing runs of a comparison, write the report, and return the results.
 
     Args:
         plan: The comparison.
-        command: What made it, for the report.
-        progress: Whether anything is shown.
+        command: The command to show in the report.
+        progress: Whether to print the progress.
 
     Raises:
-        RunsFailedError: If some runs failed; what the others found is reported, and is its `result`.
-        ImportError: Where matplotlib is not installed.
+        RunsFailedError: If some runs failed; the report covers the others, and `result` has their results.
+        ImportError: If matplotlib is not installed.
         OSError: If files cannot be written.
-        KeyboardInterrupt: If it was interrupted; what is finished is kept.
+        KeyboardInterrupt: If it was interrupted; finished runs are kept.
     """
     require_matplotlib()
     prepare_folder(plan.folder, "--out")
@@ -60,17 +60,17 @@ def run_comparison(plan: Plan, *, command: str, progress: bool = True) -> Compar
 
 
 def report_runs(runs: Sequence[Run], folder: Path, *, command: str, name: str = "report") -> ComparisonResult:
-    """Write the report of finished, evaluated runs to a folder, and return what they found together.
+    """Write a report on evaluated runs, and return their results.
 
     Args:
         runs: The runs.
-        folder: Where to write.
-        command: What made it, for the report.
-        name: What to call the files.
+        folder: Folder for the report.
+        command: The command to show in the report.
+        name: Base name of the files.
 
     Raises:
         OSError: If files cannot be written.
-        ValueError: If a run is not finished or not evaluated, or they cannot be compared.
+        ValueError: If a run is not finished or not evaluated, or if the runs cannot be compared.
     """
     summary = summarize(runs, command=command, root=folder)
     add_printed_numbers(summary, [run.config for run in runs])
@@ -80,7 +80,7 @@ def report_runs(runs: Sequence[Run], folder: Path, *, command: str, name: str = 
 
 
 def check_report_name(name: str) -> None:
-    """Raise `ValueError` unless a name is one that files can have: it decides where they are written."""
+    """Raise `ValueError` unless the name is a plain file name, so that the report stays in its folder."""
     is_plain = name.isprintable() and len(name.encode()) <= LONGEST_NAME
     if not name or not is_plain or Path(name).name != name or name.startswith("."):
-        raise InputError(f"--name {name!r} must be a plain file name, such as report: use --out for the folder")
+        raise InputError(f"--name must be a plain file name such as report, got {name!r}: use --out for the folder")

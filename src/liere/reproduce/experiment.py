@@ -1,4 +1,4 @@
-"""What a table or figure of the paper needs: recipes, encodings, variations, seeds and tests, from a YAML file."""
+"""The experiment behind a table or figure: recipes, encodings, variations, seeds and tests, read from YAML."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from liere.files.shipped import experiments_folder
 from liere.runs.conditions import Condition
 from liere.runs.config_file import explain, read_config
 
-from pydantic import Field, ValidationError, model_validator  # isort: skip  (`fields` tells where it is missing)
+from pydantic import Field, ValidationError, model_validator  # isort: skip  (`config_fields` explains a missing pydantic)
 
 __all__ = ["DataColumn", "Experiment", "TestSpec", "read_experiment"]
 
 
 class TestSpec(Section):
-    """How runs are to be tested; what is left out is as in training."""
+    """One test condition; fields that are left out are as in training."""
 
-    __test__ = False  # not a test of pytest's
+    __test__ = False  # keeps pytest from collecting it
 
     size: Count | None = None
     """side of the images"""
     policy: Literal["", "extend", "rescale", "reference"] = ""
-    """positions"""
+    """position policy"""
     shuffle: Literal["", "patches", "frames"] = ""
-    """what is put in random order"""
+    """what to put in random order"""
     attention_scale: Literal["", "constant", "log"] = ""
     """scale of the attention scores"""
     placement: str = ""
-    """where the grid lies, in token steps"""
+    """offset of the grid, in token steps"""
 
     def condition(self, side: int) -> Condition:
-        """Return it for images of a side."""
+        """Return the test condition, with images of `side` pixels unless a size is set."""
         return Condition(**self.model_dump() | {"size": self.size or side})
 
 
@@ -40,17 +40,17 @@ class DataColumn(Section):
     """A data set of an experiment."""
 
     recipe: str
-    """configuration of its runs, a file in experiments/"""
+    """configuration file of its runs, in experiments/"""
     stands_for: str = ""
-    """the paper's data set that it is shown beside; empty: the one of its own name"""
+    """the paper's data set to compare it with; empty: the one with the same name"""
     tests: list[TestSpec] = Field(default_factory=lambda: [TestSpec()])
     """how its runs are tested"""
     encodings: list[str] | None = None
-    """which encodings, if not those of the experiment"""
+    """encodings to use instead of those of the experiment"""
     seeds: list[Seed] | None = None
-    """which seeds, if not those of the experiment"""
+    """seeds to use instead of those of the experiment"""
     how_to_get: str = ""
-    """how to get the data, said where they are missing"""
+    """how to get the data; shown if it is missing"""
 
 
 class Experiment(Section):
@@ -59,24 +59,24 @@ class Experiment(Section):
     title: str
     """what it shows"""
     note: str = ""
-    """what else to know, below the table"""
+    """a note to show below the table"""
     data: dict[str, DataColumn]
     """data sets by name"""
     encodings: list[str] = Field(min_length=1)
     """encodings, with options like absolute:init_std=1"""
     vary: dict[str, dict[str, Any]] = {"": {}}  # noqa: RUF012  (pydantic copies it)
-    """what else is varied: fields of the configuration, by name; `encodings` there limits it to some of them"""
+    """variations by name, as fields of the configuration; `encodings` restricts a variation to some encodings"""
     fine_tune: dict[str, Any] | None = None
-    """fields of runs that start from the weights of these, and are tested too"""
+    """fields of additional runs that are fine-tuned from the weights of each run"""
     seeds: list[Seed] = Field(min_length=1)
     """seeds of every run"""
     test_examples: Count | None = None
-    """how many test examples; null: all"""
+    """number of test examples; null: all"""
 
     @model_validator(mode="after")
     def _is_not_empty(self) -> Experiment:
         if not self.data or not self.vary:
-            raise InputError("data and vary need at least one entry")
+            raise InputError("data and vary must not be empty: add at least one entry to each")
         return self
 
 
@@ -84,8 +84,8 @@ def read_experiment(name: str, scale: str) -> Experiment:
     """Return the experiment of a table or figure at a scale.
 
     Raises:
-        FileNotFoundError: If there is none.
-        ValueError: If its file is wrong.
+        FileNotFoundError: If it does not exist.
+        ValueError: If its file is invalid.
     """
     folder = experiments_folder()
     file = folder / "tables" / name / f"{scale}.yaml"

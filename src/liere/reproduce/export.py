@@ -1,4 +1,4 @@
-"""Runs without their weights, to be kept with the project: what they were, what they predicted, how they learned."""
+"""Export runs without weights: configuration, predictions and learning curves, small enough to commit."""
 
 from __future__ import annotations
 
@@ -14,27 +14,29 @@ from liere.runs.run import Run
 __all__ = ["export_run"]
 
 FILES = ("config.yaml", "result.json", "metrics.csv")
-MOST_BYTES = 50_000_000  # of a file; the readers of these files take less
+MOST_BYTES = 50_000_000  # per file; more than any valid file of a run needs
 
 
 def export_run(run: Run, folder: Path) -> Path:
-    """Write a finished run to one compressed file, without weights, and return that file.
+    """Write a finished run, without weights, to one compressed file, and return the path of that file.
 
     Args:
         run: The run.
-        folder: Where to write it; what is there of the same run is replaced.
+        folder: Where to write it; an existing export of the same run is replaced.
 
     Raises:
-        ValueError: If something is not a file, is much larger than such files are, or leads out of the run.
+        ValueError: If something is not a regular file, is far too large, or lies outside the run's folder.
     """
     files = {name: read_bytes(run.folder / name, MOST_BYTES) for name in FILES if (run.folder / name).exists()}
     records, sources = run.evaluations(), dict[str, Path]()
     for record in records:
         source = run.predictions_file(record)
-        # The record may write the same file in other ways, some of which lead out of the folder.
+        # A record may spell the path of a file differently, even as a path that leaves the folder.
         record["predictions"] = name = f"predictions/{source.name}"
         if sources.setdefault(name, source) != source:
-            raise InputError(f"{run.evaluation_file} names two files {source.name}: evaluate again")
+            raise InputError(
+                f"{run.evaluation_file} refers to two different files named {source.name}: evaluate the run again"
+            )
         files[name] = read_bytes(source, MOST_BYTES)
     files[run.evaluation_file.name] = (json.dumps(records, indent=1) + "\n").encode()
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Making a table or figure of the paper: the missing runs, what came out, and the files."""
+"""Make a table or figure of the paper: train the missing runs, build the tables, write the files."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from liere.terminal.text_table import text_table
 
 __all__ = ["Made", "make"]
 
-REHEARSAL = "A rehearsal with tiny models and a few examples: the numbers mean nothing."
+REHEARSAL = "This is a smoke test with tiny models and a few examples: the numbers mean nothing."
 
 
 @dataclass(frozen=True, repr=False)
 class Made:
-    """A table or figure that was made.
+    """A reproduced table or figure.
 
     Attributes:
-        entry: Which one.
-        outcome: What came out.
-        pages: Its pages: in the folder of results, and where it was exported to.
-        is_rehearsal: Whether it was as small as can be, so that its numbers mean nothing.
+        entry: The table or figure.
+        outcome: Tables, figures and verdicts.
+        pages: Its HTML pages: in the folder of results and, if exported, in the export folder.
+        is_rehearsal: Whether it was a smoke test, whose numbers mean nothing.
     """
 
     entry: Entry
@@ -48,21 +48,21 @@ class Made:
 
     @property
     def claims(self) -> list[Claim]:
-        """The claims of the paper, with the verdict on each."""
+        """The claims of the paper, each with a verdict."""
         return self.outcome.claims
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """The numbers of the table, as its JSON file holds them."""
+        """The numbers of the table, as stored in its JSON file."""
         return self.outcome.numbers
 
     @property
     def page(self) -> Path:
-        """The page in the folder of results."""
+        """The HTML page in the folder of results."""
         return self.pages[0]
 
     def __repr__(self) -> str:
-        """Show the tables and the verdicts."""
+        """Return the tables, notes and verdicts as text."""
         lines: list[str] = []
         for one in self.outcome.tables:
             lines += [one.title, *text_table(one.header, one.texts, left=one.heads), ""]
@@ -78,19 +78,19 @@ def make(
     export: Path | None = None,
     progress: bool = True,
 ) -> Made:
-    """Make the missing runs, then the table or figure, and write its files.
+    """Train the missing runs, build the table or figure, write its files and return it.
 
     Args:
-        request: Which table or figure.
-        command: What made it, for its page.
-        jobs: Processes at a time; None for one per GPU, or else one per core.
-        export: Folder to copy results and runs to, without weights.
-        progress: Whether to show how far it is.
+        request: The table or figure to make.
+        command: The command to show on its page.
+        jobs: Number of parallel processes; None for one per GPU, or one per core without a GPU.
+        export: Folder to which to copy results and runs, without weights.
+        progress: Whether to print the progress.
 
     Raises:
-        RunsFailedError: If some runs failed; what the others found is written, and is its `result`.
-        OSError: If data are missing, or files cannot be written.
-        ValueError: If something does not fit.
+        RunsFailedError: If some runs failed; the files cover the others, and `result` has their results.
+        OSError: If data is missing, or files cannot be written.
+        ValueError: If a setting is invalid.
     """
     reproduction = prepare_request(request)
     failures = _run_missing(reproduction, jobs, progress) if reproduction else []
@@ -100,13 +100,13 @@ def make(
         made = _write(request, reproduction, command, export)
     if failures:
         number = "1 run" if len(failures) == 1 else f"{len(failures)} runs"
-        raise RunsFailedError(f"{number} failed, so the table is not complete", failures, made)
+        raise RunsFailedError(f"{number} failed, so the table is incomplete", failures, made)
     assert made is not None
     return made
 
 
 def _run_missing(reproduction: Reproduction, jobs: int | None, progress: bool) -> list[str]:
-    """Make what is missing, show how far it is, and return what failed, a line each."""
+    """Train the missing runs, print the progress, and return one line per failed run."""
     require_matplotlib()
     reproduction.check()
     if progress:
@@ -120,9 +120,9 @@ def _run_missing(reproduction: Reproduction, jobs: int | None, progress: bool) -
         line.clear()
         done.append(run.folder.name)
         found = {record["size"]: record["accuracy"]["value"] for record in plain_evaluations(run)}
-        right = f", {100 * found[run.config.data.side]:.1f} % right" if run.config.data.side in found else ""
+        accuracy = f", {100 * found[run.config.data.side]:.1f} % accuracy" if run.config.data.side in found else ""
         if progress:
-            say(f"{len(done)} of {missing}: {run.folder.name}{right}, {run.result()['seconds']:.0f} s")
+            say(f"{len(done)} of {missing}: {run.folder.name}{accuracy}, {run.result()['seconds']:.0f} s")
 
     def note_failure(text: str) -> None:
         line.clear()
@@ -143,7 +143,7 @@ def _run_missing(reproduction: Reproduction, jobs: int | None, progress: bool) -
 
 
 def _write(request: Request, reproduction: Reproduction | None, command: str, export: Path | None) -> Made:
-    """Build the tables, and write the files."""
+    """Build the tables and write the files."""
     entry, results = request.entry, reproduction.results() if reproduction else None
     outcome = entry.build(results) if results else entry.build()
     title = reproduction.experiment.title if reproduction and entry.name == entry.experiment else _title(entry)
@@ -152,7 +152,7 @@ def _write(request: Request, reproduction: Reproduction | None, command: str, ex
     if results:
         outcome.notes.extend(results.left_out_notes())
     scale = f"{request.scale} scale" if reproduction else "any scale"
-    scale += ", a rehearsal with tiny models" if request.smoke else ""
+    scale += ", as a smoke test with tiny models" if request.smoke else ""
     pages = [
         write_outcome(entry, outcome, results, target, title=title, scale=scale, command=command)
         for target in (request.folder, *([export] if export else []))
@@ -168,11 +168,11 @@ def _export(results: Results, folder: Path) -> None:
 
 
 def _notes(experiment: Experiment) -> list[str]:
-    """Return what to know of an experiment: its own note, and which data stand for the paper's."""
+    """Return notes on an experiment: its own, and one for each data set that stands in for one of the paper's."""
     return [
         *([experiment.note] if experiment.note else []),
         *(
-            f"{data} stands for the paper's {column.stands_for}: compare the order, not the height."
+            f"We use {data} in place of the paper's {column.stands_for}: compare the ranking, not the values."
             for data, column in experiment.data.items()
             if column.stands_for
         ),

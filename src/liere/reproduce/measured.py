@@ -1,4 +1,4 @@
-"""A number of a table, with what it rests on: the test examples, and the seeds."""
+"""A measured value with its uncertainty over test examples and over seeds."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Measured:
     Attributes:
         interval: The mean, with its interval over test examples.
         by_seed: One value per seed.
-        least: What no value can be below.
-        most: What no value can be above.
+        least: Smallest possible value.
+        most: Largest possible value.
     """
 
     interval: Interval
@@ -53,14 +53,14 @@ class Measured:
         return self.interval.low, self.interval.high
 
     def point(self, scale: float = 100) -> Point:
-        """Return it as figures draw it: with an interval over seeds, or over test examples where there is one seed."""
+        """Return it as a point of a chart, with an interval over seeds, or over test examples if there is one seed."""
         seeds = [scale * value for value in self.by_seed]
         spread = self.over_seeds
         low, high = (self.interval.low, self.interval.high) if spread.low is None else (spread.low, spread.high)
         return Point(scale * self.value, seeds, scale * low, scale * high)  # type: ignore[operator]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON holds it: the interval over test examples first."""
+        """Return it as a dict for JSON: the interval over test examples, each seed, and the spread over seeds."""
         spread = self.over_seeds
         seeds = {"least": spread.least, "most": spread.most, "low": spread.low, "high": spread.high}
         return self.interval.as_dict() | {"by_seed": [*map(float, self.by_seed)], "over_seeds": seeds}

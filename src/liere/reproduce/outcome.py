@@ -1,4 +1,4 @@
-"""What a reproduction shows: tables, figures and verdicts on the paper's claims."""
+"""The outcome of a reproduction: tables, figures and verdicts on the paper's claims."""
 
 from __future__ import annotations
 
@@ -16,33 +16,38 @@ Verdict = Literal["holds", "does not hold", "is not decided"]
 
 
 class Claim(NamedTuple):
-    """A claim of the paper, and what is to be said of it.
+    """A claim of the paper with a verdict.
 
     Attributes:
         text: The claim.
-        verdict: Whether it holds here; not decided where the difference may be chance, there is one seed, or runs are
-            missing.
-        evidence: Why.
+        verdict: Whether it holds here; not decided if the difference may be chance, there is only one seed, or runs
+            are missing.
+        evidence: The numbers behind the verdict.
     """
 
     text: str
     verdict: Verdict
     evidence: str
 
+    @property
+    def verdict_text(self) -> str:
+        """The verdict as shown after the claim."""
+        return self.verdict.removeprefix("is ")
+
     def __str__(self) -> str:
-        return f"{self.text}: {self.verdict} ({self.evidence})"
+        return f"{self.text}: {self.verdict_text} ({self.evidence})"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came out.
+    """The outcome of a reproduction.
 
     Attributes:
-        tables: In the paper's layout, with the paper's numbers beside ours.
-        claims: Claims of the paper.
-        figures: By their captions.
-        numbers: All of it, as JSON holds it.
-        notes: Sentences to read below the tables.
+        tables: Tables in the paper's layout, with the paper's numbers next to ours.
+        claims: Claims of the paper, with verdicts.
+        figures: Figures by caption.
+        numbers: All numbers, as stored in the JSON file.
+        notes: Sentences to show below the tables.
     """
 
     tables: list[Table]
@@ -53,9 +58,9 @@ class Outcome:
 
 
 def number(found: Measured | None, *, digits: int = 1, scale: float = 100, strong: bool = False) -> Cell:
-    """Return a mean as a cell, with the worst and the best seed, or with its interval where there is one seed.
+    """Return a table cell with a mean and its range over seeds, or its interval if there is one seed.
 
-    It is in percent by default.
+    Values are in percent by default.
 
     Example:
         >>> from liere.evaluation.intervals import Interval
@@ -71,10 +76,10 @@ def number(found: Measured | None, *, digits: int = 1, scale: float = 100, stron
 
 
 def printed(figure: Printed | None, *, digits: int = 1) -> Cell:
-    """Return a number of the paper as a cell; a star marks a slip.
+    """Return a table cell with a number of the paper; an asterisk marks an error in the paper.
 
     Example:
-        >>> printed(Printed(70.0, 69.1, 69.7, "the interval does not hold it")).text
+        >>> printed(Printed(70.0, 69.1, 69.7, "the interval does not contain it")).text
         '70.0* (69.1-69.7)'
     """
     if figure is None:

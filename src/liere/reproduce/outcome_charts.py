@@ -1,4 +1,4 @@
-"""Figures of reproductions: points with their seeds and intervals, one color per encoding."""
+"""Figures of reproductions: points with seeds and intervals, one color per encoding."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def draw_columns(
     *,
     ordered: bool = True,
 ) -> Drawing:
-    """Draw a number for each encoding at each column: its mean, every seed, and an interval over seeds.
+    """Draw one value per encoding and column: its mean, every seed, and an interval over seeds.
 
     Args:
-        title: What it shows.
-        encodings: What to draw.
-        columns: Where.
-        ours: The number, if there is one; with one seed its interval is the one over test examples.
-        ordered: Whether columns follow each other, as sizes do, so that a line may join them; data sets do not.
+        title: Title of the figure.
+        encodings: Encodings to draw.
+        columns: Columns along the x axis.
+        ours: Returns the value for an encoding and a column, or None; with one seed, the interval is over examples.
+        ordered: Whether columns are ordered, as sizes are, so that lines connect them; data sets are not.
     """
     names = [line_name(encoding) for encoding in encodings]
     measured = {
@@ -71,16 +71,16 @@ def draw_columns(
 
 
 def _note(counts: set[int]) -> str:
-    """Say what dots and bars are, by how many seeds there are."""
+    """Return a note that explains dots and bars, given the numbers of seeds."""
     if max(counts, default=1) == 1:
         return "(one seed; bars: 95 % interval over test examples)"
     if min(counts) > 1:
         return "(dots: seeds; bars: 95 % interval over seeds)"
-    return "(dots: seeds; bars: 95 % interval over seeds,\nor over test examples where there is one seed)"
+    return "(dots: seeds; bars: 95 % interval over seeds,\nor over test examples if there is one seed)"
 
 
 def draw_curves(title: str, below: str, curves: Mapping[str, Sequence[tuple[float, float]]]) -> Drawing:
-    """Draw lines of numbers against numbers, one line per encoding."""
+    """Draw curves of (x, y) points, one line per encoding."""
     colors = encoding_colors(list(curves))
 
     def plot(ax: Any) -> None:
@@ -97,7 +97,7 @@ def draw_curves(title: str, below: str, curves: Mapping[str, Sequence[tuple[floa
 
 
 def encoding_colors(encodings: Sequence[str]) -> dict[str, str]:
-    """Return a color for each encoding, by the name of its line."""
+    """Return a color for each encoding, by its line label."""
     spare, taken = cycle(SPARE_COLORS), set[str]()
     colors = {}
     for encoding in encodings:
@@ -108,7 +108,7 @@ def encoding_colors(encodings: Sequence[str]) -> dict[str, str]:
 
 
 def line_name(encoding: str) -> str:
-    """Return an encoding's name at the end of its line, where there is little room: its options are what counts.
+    """Return an encoding's line label, shortened to leave room for its options.
 
     Example:
         >>> line_name("liere"), line_name("liere:init_scale=2.2214")

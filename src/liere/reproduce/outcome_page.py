@@ -1,4 +1,4 @@
-"""A reproduction as files: a page, Markdown, JSON and pictures."""
+"""Write a reproduction as files: HTML, Markdown, JSON and pictures."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ __all__ = ["write_outcome"]
 def write_outcome(
     entry: Entry, outcome: Outcome, results: Results | None, folder: Path, *, title: str, scale: str, command: str
 ) -> Path:
-    """Write `NAME.html`, `NAME.md`, `NAME.json` and pictures in `NAME/`, and return the page, which is written last.
+    """Write `NAME.html`, `NAME.md`, `NAME.json` and pictures in `NAME/`, and return the HTML page, written last.
 
     Args:
         entry: The table or figure.
-        outcome: What came out.
-        results: The runs it is made of, if any.
+        outcome: Its tables, figures and verdicts.
+        results: The results behind it, if it needs runs.
         folder: Where to write.
-        title: What it shows.
-        scale: At which scale it was run.
-        command: What made it.
+        title: Title of the page.
+        scale: Scale of the runs, as text.
+        command: The command to show on the page.
     """
     runs = _runs(results)
     facts = {
@@ -67,20 +67,21 @@ def _markdown(entry: Entry, outcome: Outcome, facts: dict[str, Any], runs: list[
         parts += [f"**{escape(table.title)}**", *markdown_table(table)]
     parts += [f"![{escape(d.alt)}]({entry.name}/{file_name(caption)})" for caption, d in outcome.figures.items()]
     if outcome.claims:
-        lines = [f"- {escape(c.text)}: **{c.verdict}** ({escape(c.evidence)})" for c in outcome.claims]
+        lines = [f"- {escape(c.text)}: **{c.verdict_text}** ({escape(c.evidence)})" for c in outcome.claims]
         parts += ["## Do the paper's claims hold here?", "\n".join(lines)]
     parts += [escape(note) for note in outcome.notes]
-    parts += ["## How it was made", fenced("bash", facts["command"])]
+    parts += ["## How this page was made", fenced("bash", facts["command"])]
     if runs:
         lines = [f"- {escape(run['name'])}: {run['seconds']:,.0f} s" for run in runs]
-        summary = f"{len(runs)} runs, {facts['seconds']:,.0f} s of training in all"
+        count = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
+        summary = f"{count}, {facts['seconds']:,.0f} s of training in total"
         parts.append(folded(summary, "\n".join(lines)))
-    parts.append(f"All numbers: [{entry.name}.json]({entry.name}.json).")
+    parts.append(f"All numbers are in [{entry.name}.json]({entry.name}.json).")
     return "\n\n".join(parts) + "\n"
 
 
 def _finite(value: Any) -> Any:
-    """Return what JSON can hold: numbers that are not finite become null."""
+    """Return data that JSON can represent, with null in place of infinities and NaN."""
     if isinstance(value, dict):
         return {key: _finite(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

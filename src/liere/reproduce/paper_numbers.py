@@ -1,4 +1,4 @@
-"""Numbers that the paper prints, with its slips marked: tables by row and column, accuracies in percent."""
+"""Numbers printed in the paper, with its errors marked: tables by row and column, accuracies in percent."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Printed:
-    """A number as printed.
+    """A number as printed in the paper.
 
     Attributes:
         value: The number.
         low: Lower end of its interval, if there is one.
-        high: Upper end.
+        high: Upper end of its interval.
         slip: What is wrong with it, if anything.
     """
 
@@ -42,7 +42,7 @@ class Printed:
 
 Table = dict[str, dict[str, Printed]]
 METHODS = ABSOLUTE, VISIONLLAMA, ROPE_MIXED, LIERE8, LIERE = "absolute", "visionllama", "rope_mixed", "liere8", "liere"
-# How the paper calls them: dense generators of its heads are 64 wide.
+# Names used in the paper: its heads are 64 wide, so LieRE₆₄ is dense.
 LABELS = dict(zip(METHODS, ("absolute", "VisionLLaMA", "RoPE-Mixed", "LieRE₈", "LieRE₆₄"), strict=True))
 
 
@@ -63,11 +63,15 @@ MAIN = _table(
     (N(70.3, 69.4, 71.2), N(69.6, 69.2, 70.0), N(47.0, 46.6, 47.4)),
     (N(70.0, 69.1, 70.9), N(69.3, 68.9, 69.7), N(44.7, 44.3, 45.1)),
 )
-BEST_LOSS_SLIP = "printed as the best, beside RoPE-Mixed's 1.72"
+BEST_LOSS_SLIP = "printed in bold as the best, although RoPE-Mixed has 1.72"
 # Table "combined results, loss".
 LOSS = _table(
     DATA,
-    (N(1.56, 1.47, 1.56, "it is the upper end of its own interval"), N(1.84, 1.81, 1.86), N(2.94, 2.92, 2.96)),
+    (
+        N(1.56, 1.47, 1.56, "the value equals the upper end of its own interval"),
+        N(1.84, 1.81, 1.86),
+        N(2.94, 2.92, 2.96),
+    ),
     (N(1.56, 1.51, 1.61), N(1.98, 1.94, 2.01), N(2.66, 2.63, 2.69)),
     (N(1.38, 1.33, 1.43), N(1.72, 1.68, 1.74), N(2.52, 2.49, 2.54)),
     (N(1.36, 1.31, 1.41), N(1.73, 1.70, 1.76, BEST_LOSS_SLIP), N(2.47, 2.44, 2.49)),
@@ -82,7 +86,7 @@ SIZE = _table(
     (N(58.2, 57.2, 59.2), N(65.5, 64.6, 66.5), N(62.3, 60.4, 64.2)),
     (N(65.4, 64.5, 66.4), N(68.8, 67.9, 69.7), N(68.8, 67.9, 69.7)),
     (N(65.6, 64.7, 66.6), N(70.3, 69.4, 71.2), N(69.9, 68.9, 70.8)),
-    (N(65.3, 64.4, 66.3), N(70.0, 69.1, 69.7, "the interval 69.1-69.7 does not hold 70.0"), N(68.9, 68.0, 69.8)),
+    (N(65.3, 64.4, 66.3), N(70.0, 69.1, 69.7, "the interval 69.1-69.7 does not contain 70.0"), N(68.9, 68.0, 69.8)),
 )
 # Table "synthetic task".
 SPATIAL = _table(
@@ -95,7 +99,7 @@ SPATIAL = _table(
 )
 SPATIAL_NOTE = "ViT-B (85 M parameters), 800,000 examples"
 SPATIAL_2M = N(47.2, 45.2, 49.1)  # absolute, 2 M examples, at 108 px
-PARAMETERS_SLIP = "the parameters are those of two axes; with three they are 1.5 times as many"
+PARAMETERS_SLIP = "these are the parameters for two axes; with three axes there are 1.5 times as many"
 # Table "generator scaling": accuracy by block size, and parameters of the generators.
 BLOCK: dict[str, dict[int, tuple[Printed, Printed]]] = {
     "CIFAR-100": {
@@ -115,7 +119,7 @@ BLOCK: dict[str, dict[int, tuple[Printed, Printed]]] = {
         64: (N(44.68, 44.27, 45.09), N(580608, slip=PARAMETERS_SLIP)),
     },
 }
-TICKS_SLIP = "ticks mark what is not shared: the row with both has the default's accuracy"
+TICKS_SLIP = "check marks stand for what is not shared: the row with both has the accuracy of the default"
 # Table "sharing parameters", on CIFAR-100: by what is shared.
 SHARING: dict[str, dict[str, Printed]] = {
     "nothing": {
@@ -136,17 +140,18 @@ SHARING: dict[str, dict[str, Printed]] = {
     "across both": {ROPE_MIXED: N(68.3), LIERE: N(69.4), LIERE8: N(69.5)},
 }
 SHARING_NOTE = (
-    "The paper's ticks cannot mean what they say: the row with both ticks has the accuracies of the default, in which "
-    "nothing is shared, so a tick marks what is learned separately. Read so, the second row (a tick for layers) shares "
-    "heads and the third (a tick for heads) shares layers. Its 5.613 G is the overhead of one layer."
+    "The paper's check marks cannot stand for sharing: the row with both has the accuracies of the default, which "
+    "shares nothing, so a check mark stands for what is learned separately. The second row (check mark for layers) "
+    "therefore shares heads, and the third (check mark for heads) shares layers. Its 5.613 G counts the overhead of "
+    "only one layer."
 )
-# Table "initialization": 1 against 2 pi on CIFAR-100. It is called a paired test, but an unpaired one of 68.84 % and
-# 2.55 points less gives z, p and the interval of RoPE-Mixed to the digit, and only if 1 is the worse of the two.
+# Table "initialization": 1 vs. 2 pi on CIFAR-100. The paper calls it a paired test, but an unpaired one of 68.84 % vs.
+# 2.55 points less gives exactly the printed z, p and interval of RoPE-Mixed, and only if 1 is the worse of the two.
 INIT: dict[str, dict[str, float]] = {
     LIERE8: {"z": -1.81, "p": 0.070, "difference": -0.0118, "low": -0.0246, "high": 0.0010},
     ROPE_MIXED: {"z": -3.85, "p": 0.00012, "difference": -0.0255, "low": -0.0385, "high": -0.0125},
 }
-DROP_SLIP = "40.9 to 39.5 is a drop of 3.4 %, not 0.0"
+DROP_SLIP = "from 40.9 to 39.5 is a drop of 3.4 %, not 0.0 %"
 # Table "shuffling": before, after, drop.
 SHUFFLING: dict[str, dict[str, tuple[float, float, Printed]]] = {
     "CIFAR-100": {

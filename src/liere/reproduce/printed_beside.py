@@ -1,4 +1,4 @@
-"""The paper's numbers beside those of runs on its own task."""
+"""Add the paper's numbers to comparisons on the paper's spatial task."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["add_printed_numbers"]
 
 
 def add_printed_numbers(comparison: dict[str, Any], configs: Sequence[RunConfig]) -> None:
-    """Fill in what the paper prints for the spatial task, where the runs are of that task.
+    """Add the paper's numbers to a comparison if its runs are on the spatial task.
 
     Args:
-        comparison: What `summarize` returned; its rows get their `paper` and `paper_label`.
+        comparison: The return value of `summarize`; sets `paper` and `paper_label` of its rows.
         configs: Configurations of the runs.
     """
     if not all(isinstance(config.data, SpatialData) and config.data.distance == 1 for config in configs):

@@ -1,4 +1,4 @@
-"""Run what a table needs and is not there yet, and find the rest."""
+"""The runs behind a table: find the finished ones and train the missing ones."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Reproduction:
     Attributes:
         entry: The table or figure.
         experiment: Its experiment.
-        wanted: Its runs, by what they are in the table.
-        places: Folders of runs: the first is where missing ones are made, others hold what was made before, as folders
-            or as archives.
+        wanted: Its runs, with their role in the table.
+        places: Folders of runs: missing runs are trained in the first; the others contain existing runs as folders or
+            archives.
     """
 
     entry: Entry
@@ -42,11 +42,11 @@ class Reproduction:
     places: tuple[Path, ...]
 
     def runs(self) -> list[PlannedRun]:
-        """Return all runs, each once, those that others start from first."""
+        """Return every run once; runs that others start from come first."""
         return list(unique_runs(self.wanted))
 
     def locate(self, planned: PlannedRun) -> Path | None:
-        """Return the folder of a finished run, tested as asked; None if it is not there."""
+        """Return the folder of a run if it is trained and tested as planned, else None."""
         for place in self.places:
             folder = unpacked(place / planned.folder.name)
             if planned.is_done(folder) and (not self.entry.needs_weights or open_run(folder).final_weights.exists()):
@@ -54,7 +54,7 @@ class Reproduction:
         return None
 
     def missing(self) -> list[PlannedRun]:
-        """Return the runs that are still to be made, those that others start from first."""
+        """Return the runs that are not done yet; runs that others start from come first."""
         runs = self.runs()
         missing = {run.folder: run for run in runs if self.locate(run) is None}
         sources = {run.config.training.start_from for run in missing.values()}
@@ -63,11 +63,13 @@ class Reproduction:
                 missing[run.folder] = run
         for folder, run in missing.items():
             if run.is_trained() and not (folder / "final.safetensors").exists():
-                raise InputError(f"run {folder} is finished, but its weights are gone and needed: delete the folder")
+                raise InputError(
+                    f"run {folder} is finished, but its weights are needed and missing: delete the folder to retrain it"
+                )
         return [run for run in runs if run.folder in missing]
 
     def check(self) -> None:
-        """Raise if something is in the way of the missing runs: data, devices, or runs of another recipe."""
+        """Raise if the missing runs cannot be trained: missing data, invalid devices, or runs of another recipe."""
         checked: list[RunConfig] = []
         lacking: dict[str, str] = {}
         for run in self.missing():
@@ -75,8 +77,8 @@ class Reproduction:
             run.config.hardware.check()
             if run.config.hardware.devices * run.config.hardware.nodes > 1:
                 raise InputError(
-                    "hardware.devices and hardware.nodes must be 1: runs are made on one device each, several at a "
-                    "time; for runs on several devices write their configurations with --configs, and train these"
+                    "hardware.devices and hardware.nodes must be 1, because each run uses one device and several runs "
+                    "train in parallel: to use several devices, write the configurations with --configs and train those"
                 )
             if all(run.config.data != config.data for config in checked):
                 checked.append(run.config)
@@ -89,7 +91,7 @@ class Reproduction:
                         lacking[label] = f"{error} {self.experiment.data[label].how_to_get}".strip()
         if lacking:
             others = [name for name in self.experiment.data if name not in lacking]
-            hint = "; or leave it out: " + " ".join(f"--only {shlex.quote(name)}" for name in others) if others else ""
+            hint = "; to skip it: " + " ".join(f"--only {shlex.quote(name)}" for name in others) if others else ""
             raise FileNotFoundError("; ".join(dict.fromkeys(lacking.values())) + hint)
 
     def _labels(self, run: PlannedRun) -> set[str]:
@@ -103,16 +105,16 @@ class Reproduction:
         ended: Callable[[Run], None],
         failed: Callable[[str], None],
     ) -> None:
-        """Make the missing runs, several at a time.
+        """Train and test the missing runs, several at a time.
 
         Args:
-            slots: Processes at a time; None for one per GPU, or else one per core.
-            watch: Told twice a second which runs are at work.
-            ended: Told of each run that is done.
-            failed: Told of each run that failed, in a line.
+            slots: Number of parallel processes; None for one per GPU, or one per core without a GPU.
+            watch: Called twice a second with the active runs.
+            ended: Called with each finished run.
+            failed: Called with one line of text for each failed run.
         """
         missing = self.missing()
-        for is_second in (False, True):  # what starts from other runs comes after them
+        for is_second in (False, True):  # fine-tuning comes after the runs it starts from
             part = [run for run in missing if (run.config.training.start_from is not None) == is_second]
             if part:
                 at_a_time = min(slots or default_slots(part[0].config), len(part))
@@ -120,7 +122,7 @@ class Reproduction:
                 run_plan(Plan(self.places[0], part, at_a_time), watch=watch, ended=ended, failed=failed)
 
     def results(self) -> Results:
-        """Return what the runs found; those that are not there are left out."""
+        """Return the results of the finished runs; missing runs are left out."""
         runs: dict[Key, list[Run]] = {}
         for one in self.wanted:
             folder = self.locate(one.planned)
@@ -141,27 +143,28 @@ def prepare(
     data: Path | None = None,
     smoke: bool = False,
 ) -> Reproduction:
-    """Read a table's experiment and say which runs it needs.
+    """Read the experiment of a table, and return the table with the runs that it needs.
 
     Args:
         entry: The table or figure; it must need runs.
         scale: `"small"` or `"paper"`.
-        overrides: Fields to override, by dotted name, as text.
-        places: Folders of runs: the first is where missing ones are made.
-        only: Data sets to take; all, if empty.
-        seeds: Other seeds than those of the experiment.
-        encodings: Other encodings.
+        overrides: Fields to override, by dotted name, with values as text.
+        places: Folders of runs; missing runs are trained in the first.
+        only: Data sets to include; empty for all.
+        seeds: Seeds to use instead of those of the experiment.
+        encodings: Encodings to use instead of those of the experiment.
         data: Folder of the data sets, instead of ./data.
-        smoke: Whether it is a rehearsal, as small as can be.
+        smoke: Whether it is a smoke test with tiny models.
 
     Raises:
-        ValueError: If something does not fit.
+        ValueError: If a setting is invalid.
     """
     experiment = read_experiment(entry.experiment, scale)
     for name in only:
         if name not in experiment.data:
             raise InputError(
-                f"--only {name!r} is not in {entry.name} at this scale: it has {', '.join(experiment.data)}"
+                f"--only {name!r} is not a data set of {entry.name} at this scale: choose from "
+                f"{', '.join(experiment.data)}"
             )
     if only:
         experiment = experiment.model_copy(update={"data": {name: experiment.data[name] for name in only}})
@@ -173,7 +176,7 @@ def prepare(
 
 
 def with_choice(experiment: Experiment, seeds: Sequence[int], encodings: Sequence[str]) -> Experiment:
-    """Take other seeds and encodings, each once; what is varied for some encodings only stays limited to these."""
+    """Return an experiment with other seeds and encodings; variations for some encodings only stay restricted."""
     columns = dict(experiment.data)
     changes: dict[str, object] = {}
     for name, chosen in (("seeds", list(dict.fromkeys(seeds))), ("encodings", list(dict.fromkeys(encodings)))):
@@ -192,7 +195,7 @@ def with_choice(experiment: Experiment, seeds: Sequence[int], encodings: Sequenc
 
 
 def committed_runs(scale: str) -> Path | None:
-    """Return the folder of runs that are part of the project, without weights; None where it is not there."""
+    """Return the folder of the runs that come with the project, without weights; None if it does not exist."""
     results = shipped_folder("results")
     folder = results / "reproduce" / scale / "runs" if results else None
     return folder if folder and folder.is_dir() else None

@@ -1,4 +1,4 @@
-"""What to make of the paper, and how: the choices of `liere reproduce`."""
+"""The options of `liere reproduce`: which table or figure to make, and how."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ __all__ = ["SCALES", "VARIED", "Request", "make_request", "prepare_request", "wr
 
 SCALES = ("small", "paper")
 VARIED = ("model.encoding", "training.seed", "model.options")
-"""Fields that an experiment or a comparison varies."""
+"""Fields that experiments and comparisons set themselves."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """Which table or figure to make.
+    """A table or figure to make, with options.
 
     Attributes:
         entry: The table or figure.
         scale: `"small"` or `"paper"`.
-        only: Data sets to take; all, if empty.
-        seeds: Other seeds than those of the experiment.
-        encodings: Other encodings.
-        overrides: Fields to override, by dotted name, as text of the command line.
+        only: Data sets to include; empty for all.
+        seeds: Seeds to use instead of those of the experiment.
+        encodings: Encodings to use instead of those of the experiment.
+        overrides: Fields to override, by dotted name, with values as text.
         data: Folder of the data sets; None for ./data.
         out: Folder of runs and results; None for ./liere-reproduce/SCALE.
-        own: Whether to make all runs here, and not to use those that are kept with the project.
-        smoke: Whether it is a rehearsal, as small as can be.
+        own: Whether to train all runs here instead of using those that come with the project.
+        smoke: Whether it is a smoke test with tiny models.
     """
 
     entry: Entry
@@ -57,10 +57,10 @@ class Request:
 def make_request(
     name: str, *, data: str | Path | None = None, out: str | Path | None = None, **options: Any
 ) -> Request:
-    """Return a request for the table or figure of a name; the other options are attributes of `Request`.
+    """Return a request for a table or figure by name; `options` are attributes of `Request`.
 
     Raises:
-        ValueError: If there is no such table or figure, or scale.
+        ValueError: If the table, figure or scale does not exist.
     """
     if options.get("scale", "small") not in SCALES:
         raise InputError(f"unknown scale {options['scale']!r}: choose from {', '.join(SCALES)}")
@@ -71,14 +71,14 @@ def make_request(
 
 
 def prepare_request(request: Request) -> Reproduction | None:
-    """Return the runs of a table or figure; None where it needs none.
+    """Return the runs of a table or figure; None if it needs none.
 
     Raises:
-        ValueError: If something does not fit.
+        ValueError: If a setting is invalid.
     """
     for name in VARIED:
         if name in request.overrides:
-            raise InputError(f"--{name} is what the experiments vary: use --encodings and --seeds instead")
+            raise InputError(f"--{name} is varied by the experiments themselves: use --encodings and --seeds instead")
     if not request.entry.experiment:
         return None
     committed = None if request.own or request.smoke else reproductions.committed_runs(request.scale)
@@ -96,7 +96,7 @@ def prepare_request(request: Request) -> Reproduction | None:
 
 
 def write_configs(reproduction: Reproduction, folder: Path) -> int:
-    """Write the configuration of every run to a folder, and return how many there are.
+    """Write the configuration of every run to a folder, and return the number of files.
 
     Raises:
         OSError: If they cannot be written.

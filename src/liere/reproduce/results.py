@@ -1,4 +1,4 @@
-"""What the runs of an experiment found, by what they are in its table."""
+"""The results of the runs of an experiment, by their role in its table."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = ["Found", "Results", "pair"]
 
 @dataclass(frozen=True)
 class Found:
-    """What a model found under a condition, over its seeds.
+    """The predictions of one model under one condition, for all seeds.
 
     Attributes:
-        predictions: One set per seed; examples that not all seeds could read are left out.
-        seeds: The seeds; 0, 1, ... where they are not given.
+        predictions: One set of predictions per seed.
+        seeds: The seeds; 0, 1, ... if empty.
     """
 
     predictions: list[Predictions]
@@ -36,16 +36,16 @@ class Found:
 
     @cached_property
     def common(self) -> list[Predictions]:
-        """Predictions of each seed for the examples that all of them have, in the same order.
+        """Predictions of each seed for the examples that all seeds have in common, in the same order.
 
         Raises:
-            ValueError: If seeds have few examples in common, or different labels for one.
+            ValueError: If seeds have few examples in common, or different labels for the same example.
         """
         return common_examples(self.predictions)
 
     @cached_property
     def correct(self) -> NDArray[np.float64]:
-        """Share of seeds that answer each example rightly."""
+        """Fraction of seeds that classify each example correctly."""
         return _mean_correct(self.common)
 
     @cached_property
@@ -55,12 +55,12 @@ class Found:
 
     @cached_property
     def accuracy(self) -> Measured:
-        """Accuracy: its interval over examples, and each seed."""
+        """Accuracy, with its interval over test examples and the value of each seed."""
         return Measured(accuracy_interval(self.correct), self.by_seed)
 
     @cached_property
     def loss(self) -> Measured:
-        """Loss: its interval over examples, and each seed."""
+        """Loss, with its interval over test examples and the value of each seed."""
         losses = [float(np.mean(one.losses)) for one in self.predictions]
         return Measured(mean_interval(self.losses), losses, most=math.inf)
 
@@ -70,15 +70,15 @@ class Found:
         return [float(one.correct.mean()) for one in self.predictions]
 
     def named(self, values: Sequence[float]) -> dict[int, float]:
-        """Return values that stand in the order of the predictions by their seeds."""
+        """Return values, given in the order of the predictions, by seed."""
         return dict(zip(self.seeds or range(len(self.predictions)), values, strict=True))
 
 
 def pair(first: Found, second: Found, *, loss: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what two found for the examples that both have: right answers, or losses.
+    """Return the correctness or losses of two results on the examples that both have.
 
     Raises:
-        ValueError: If they have few examples in common, or different labels for one.
+        ValueError: If they have few examples in common, or different labels for the same example.
     """
     parts = common_examples([*first.common, *second.common])
     mean = _mean_losses if loss else _mean_correct
@@ -98,7 +98,7 @@ class Results:
 
     Args:
         experiment: The experiment.
-        runs: Its runs, by what they are, one per seed.
+        runs: Its runs by their role in the table, one per seed.
     """
 
     def __init__(self, experiment: Experiment, runs: dict[Key, list[Run]]) -> None:
@@ -107,30 +107,30 @@ class Results:
 
     @property
     def data(self) -> list[str]:
-        """Data sets that were run."""
+        """Data sets with finished runs."""
         return list(dict.fromkeys(key.data for key in self.runs))
 
     @property
     def variants(self) -> list[str]:
-        """Variations that were run."""
+        """Variations with finished runs."""
         return list(dict.fromkeys(key.variant for key in self.runs))
 
     def encodings(self, data: str, variant: str | None = None) -> list[str]:
-        """Return the encodings that were run on a data set."""
+        """Return the encodings with finished runs on a data set."""
         return list(
             dict.fromkeys(key.encoding for key in self.runs if key.data == data and variant in (None, key.variant))
         )
 
     def paper_data(self, data: str) -> str:
-        """Return the paper's data set that one is shown beside."""
+        """Return the paper's data set that a data set is compared with."""
         return self.experiment.data[data].stands_for or data
 
     def condition(self, key: Key, *, size: int | None = None, policy: str = "", shuffle: str = "") -> Condition:
-        """Return a condition; the size is that of training unless said otherwise."""
+        """Return a test condition, by default at the training size."""
         return Condition(size or self.runs[key][0].config.data.side, policy, shuffle)
 
     def found(self, key: Key, condition: Condition | None = None) -> Found | None:
-        """Return what was found; None where it was not run, or not tested so."""
+        """Return the predictions under a condition; None if there is no such run or test."""
         if key not in self.runs:
             return None
         condition = condition or self.condition(key)
@@ -143,33 +143,33 @@ class Results:
         return self._found[key, condition]
 
     def parameters(self, key: Key) -> int:
-        """Return how many parameters the encoding has."""
+        """Return the number of parameters of the encoding."""
         return int(self.runs[key][0].result()["encoding_parameters"])
 
     def seconds(self, key: Key) -> float:
-        """Return how long a run took, mean over seeds."""
+        """Return the training time of a run in seconds, averaged over seeds."""
         return statistics.fmean(run.result()["seconds"] for run in self.runs[key])
 
     @property
     def has_several_seeds(self) -> bool:
-        """Whether anything was run with more than one seed."""
+        """Whether any result has more than one seed."""
         return any(len(runs) > 1 for runs in self.runs.values())
 
     @property
     def has_single_seeds(self) -> bool:
-        """Whether anything was run with one seed alone."""
+        """Whether any result has only one seed."""
         return any(len(runs) == 1 for runs in self.runs.values())
 
     def left_out_notes(self) -> list[str]:
-        """Return a sentence on test examples that some runs of what was found lack; none where all have the same."""
+        """Return a note on test examples that are missing from some runs; empty if all runs have the same examples."""
         ids: dict[tuple[str, Condition], list[set[int]]] = {}
         for (key, condition), found in self._found.items():
             ids.setdefault((key.data, condition), []).extend(set(part.ids) for part in found.predictions)
         most = max((len(set.union(*sets)) - len(set.intersection(*sets)) for sets in ids.values()), default=0)
-        return [f"Test examples that not all runs have are left out of comparisons: up to {most}."] if most else []
+        return [f"Comparisons leave out test examples that some runs lack: at most {most}."] if most else []
 
     def all_runs(self) -> Sequence[Run]:
-        """Return every run, as often as the table has it."""
+        """Return every run, repeated if it appears in the table more than once."""
         return [run for runs in self.runs.values() for run in runs]
 
     def unique_runs(self) -> Sequence[Run]:

@@ -1,4 +1,4 @@
-"""How encodings are called in tables of the paper's layout."""
+"""Row labels of encodings in tables with the paper's layout."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["label", "paper_row"]
 
 
 def label(encoding: str) -> str:
-    """Return an encoding's name for a reader, with its options; absolute positions always say how they start.
+    """Return an encoding's display name with its options; for absolute positions always with the initialization.
 
     Example:
         >>> label("absolute:init_std=1"), label("absolute"), label("liere8"), label("liere8:init_scale=3.1416")
@@ -30,10 +30,10 @@ def _option_text(option: str, value: object) -> str:
 
 
 def paper_row(encoding: str, encodings: list[str]) -> str | None:
-    """Return the paper's row that an encoding is shown beside, by the name of the encoding.
+    """Return the row of the paper to show next to an encoding, or None.
 
-    The paper's absolute positions started at deviation 1, as its code does, and its other encodings have no options:
-    where such an encoding is run, its variants are not shown beside the paper's row.
+    The paper's absolute positions start with standard deviation 1, as in its code, and its other encodings have no
+    options. If that exact encoding is among `encodings`, its variants get no row of the paper.
 
     Example:
         >>> both = ["absolute:init_std=1", "absolute"]

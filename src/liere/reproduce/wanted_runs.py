@@ -24,7 +24,7 @@ from liere.runs.encoding_text import file_name, parse_encoding
 __all__ = ["Key", "Wanted", "plan_runs", "unique_runs"]
 
 DATA_FOLDER = "data"
-# A rehearsal: everything is run, as small as can be.
+# A smoke test runs everything at the smallest possible size.
 SMOKE = {
     "model.size": "null",
     "model.dim": "128",
@@ -43,13 +43,13 @@ SMOKE_TEST_EXAMPLES = 8
 
 
 class Key(NamedTuple):
-    """What a run is in its table.
+    """The role of a run in its table.
 
     Attributes:
         data: Data set.
-        variant: What is varied; `""` where nothing is.
+        variant: Variation; `""` for none.
         encoding: Encoding, with options.
-        fine_tuned: Whether it goes on from another run.
+        fine_tuned: Whether it is fine-tuned from another run.
     """
 
     data: str
@@ -70,18 +70,18 @@ class Wanted:
 def plan_runs(
     experiment: Experiment, overrides: dict[str, str], folder: Path, *, data: Path | None = None, smoke: bool = False
 ) -> list[Wanted]:
-    """Return the runs of an experiment, checked; runs that several tables need have the same folder in all of them.
+    """Return the checked runs of an experiment; a run that several tables need has the same folder in all of them.
 
     Args:
         experiment: The experiment.
-        overrides: Fields to override, by dotted name, as text; those of a data set are for those
-            that have them.
-        folder: Where runs are kept.
+        overrides: Fields to override, by dotted name, with values as text; `data` fields apply to the data sets that
+            have them.
+        folder: Folder of the runs.
         data: Folder of the data sets, instead of ./data.
-        smoke: Whether it is a rehearsal, as small as can be.
+        smoke: Whether it is a smoke test with tiny models.
 
     Raises:
-        ValueError: If something does not fit.
+        ValueError: If a setting is invalid.
     """
     wanted = []
     contents = {
@@ -117,7 +117,7 @@ def plan_runs(
 
 
 def _with_root(content: dict[str, Any], data: Path | None) -> dict[str, Any]:
-    """Look for the data set of a recipe in another folder than ./data."""
+    """Return a recipe with its data set in another folder than ./data."""
     section = content.get("data", {})
     if data is None or section.get("name", "spatial") == "spatial":
         return content
@@ -134,19 +134,21 @@ def _has_field(content: dict[str, Any], name: str) -> bool:
 
 
 def _check_overrides(experiment: Experiment, contents: dict[str, dict[str, Any]], overrides: dict[str, str]) -> None:
-    """Refuse fields that no data set has, that are not the same for all, or that the experiment itself sets."""
+    """Raise if a field exists in no data set, is ambiguous, or is set by the experiment itself."""
     varied = {name for fields in experiment.vary.values() for name in fields} | set(experiment.fine_tune or ())
     for name in overrides:
         if name in varied:
-            raise InputError(f"--{name} is what this experiment varies: leave it out, or train single runs (--configs)")
+            raise InputError(f"--{name} is varied by this experiment: omit it, or train single runs (--configs)")
         if name == "data.root" and len(contents) > 1:
-            raise InputError("--data.root is of one data set, and here are several: use --data, or --only")
+            raise InputError(
+                "--data.root needs a single data set, but this experiment has several: use --data or --only"
+            )
         if not any(_has_field(content, name) for content in contents.values()):
-            raise InputError(f"--{name} is of none of these data sets ({', '.join(contents)}): leave it out")
+            raise InputError(f"--{name} is not a field of any of these data sets ({', '.join(contents)}): omit it")
 
 
 def _check_encoding(config: RunConfig) -> None:
-    """Raise if there is no such encoding, or it does not have these options; the data need not be there for it."""
+    """Raise if the encoding or its options are invalid; does not need the data."""
     model = config.model
     size = resolve_size(model.size, model.model_dump(include=set(ViTSize._fields)))
     axes = 2 if isinstance(model.patch_size, int) else len(model.patch_size)
@@ -172,7 +174,7 @@ def _planned(
 
 
 def _texts(fields: dict[str, Any], encoding: str, seed: int) -> dict[str, str]:
-    """Return the fields of a run as text, as the command line has them; options of both places are put together."""
+    """Return the fields of a run as text, with the options of the encoding and of the variation merged."""
     name, options = parse_encoding(encoding)
     options = options | fields.get("model.options", {})
     texts = {
@@ -201,7 +203,7 @@ def _fine_tuned(
 
 
 def unique_runs(wanted: list[Wanted]) -> Iterator[PlannedRun]:
-    """Yield each run once, with all the tests that any table cell needs; those that others start from come first."""
+    """Yield each run once, with all tests that the table needs; runs that others start from come first."""
     merged: dict[Path, PlannedRun] = {}
     for one in wanted:
         planned = one.planned

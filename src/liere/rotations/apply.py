@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from liere.errors import InputError, InputTypeError
-from liere.rotations.operators import rotate_operator, rotate_planes_operator
+from liere.rotations.operators import rotate_each_operator, rotate_operator, rotate_planes_operator
 from liere.rotations.plain import rotate_plainly
 from liere.shapes import Float
 from liere.tracing import kernels_may_run
@@ -44,9 +44,7 @@ def apply_rotations(
     """
     check_shapes(x, rotations, num_prefix_tokens)
     rotations = rotations.to(x.dtype)
-    if _is_shared(rotations) and kernels_may_run(x, rotations):
-        return rotate_operator([x], _drop_batch(rotations), num_prefix_tokens)[0]
-    return rotate_plainly(x, rotations, num_prefix_tokens)
+    return _rotate([x], rotations, num_prefix_tokens)[0]
 
 
 def rotate_together(
@@ -60,11 +58,20 @@ def rotate_together(
     """
     check_shapes(xs[0], rotations, num_prefix_tokens)
     x, rotations = xs[0], rotations.to(xs[0].dtype)
+    planes = rotations.shape[-1] == 2 and x.shape[-1] % 2 == 0 and x.dtype in (torch.float32, torch.float64)
+    if planes and kernels_may_run(*xs, rotations):
+        return rotate_planes_operator(xs, rotations, num_prefix_tokens)
+    return _rotate(xs, rotations, num_prefix_tokens)
+
+
+def _rotate(xs: list[Tensor], rotations: Tensor, num_prefix_tokens: int) -> list[Tensor]:
     if kernels_may_run(*xs, rotations):
-        if rotations.shape[-1] == 2 and x.shape[-1] % 2 == 0 and x.dtype in (torch.float32, torch.float64):
-            return rotate_planes_operator(xs, rotations, num_prefix_tokens)
         if _is_shared(rotations):
             return rotate_operator(xs, _drop_batch(rotations), num_prefix_tokens)
+        if rotations.device.type == "cpu":
+            batch = xs[0].ndim - 3
+            rotations = rotations[(None,) * (batch - (rotations.ndim - 5))]
+            return rotate_each_operator(xs, rotations, num_prefix_tokens)
     return [rotate_plainly(x, rotations, num_prefix_tokens) for x in xs]
 
 

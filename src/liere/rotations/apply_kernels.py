@@ -14,7 +14,7 @@ from torch import Tensor
 
 from liere.rotations.buffers import take_buffer
 
-__all__ = ["rotate_backward", "rotate_forward", "rotate_planes_backward", "rotate_planes_forward"]
+__all__ = ["rotate_backward", "rotate_forward", "rotate_planes_backward", "rotate_planes_forward", "unrotated"]
 
 GROUP = 16
 """Blocks are combined up to this size: `torch.bmm` takes hardly longer for it than for smaller ones."""
@@ -25,7 +25,7 @@ OTHER_DEVICE_CHUNK = 2**28
 def rotate_forward(xs: list[Tensor], R: Tensor, prefix: int) -> list[Tensor]:
     """Rotate each `x` `[*batch, heads, tokens, head_dim]` by `R` `[heads or 1, positions, blocks, b, b]`."""
     groups = _group(R)
-    outs = [_unrotated(x, prefix, groups.shape[2] * groups.shape[4]) for x in xs]
+    outs = [unrotated(x, prefix, groups.shape[2] * groups.shape[4]) for x in xs]
     for tokens in _chunks(xs, R.shape[1]):
         columns = _gather("columns", xs, groups, tokens, prefix)
         _scatter(_product(columns, groups[tokens].flatten(0, 2).mT), outs, groups, tokens, prefix)
@@ -37,7 +37,7 @@ def rotate_backward(
 ) -> tuple[list[Tensor], Tensor]:
     """Return the gradients of the tensors and of the rotations (empty if not wanted)."""
     groups = _group(R)
-    outs = [_unrotated(x, prefix, groups.shape[2] * groups.shape[4]) for x in grads]
+    outs = [unrotated(x, prefix, groups.shape[2] * groups.shape[4]) for x in grads]
     heads, positions, blocks, size, _ = R.shape
     # Positions come first in memory, as in the rotations and in the gradient of the exponential.
     dR = R.new_empty((positions, heads, blocks, size, size) if wants_rotations else 0)
@@ -54,7 +54,7 @@ def rotate_planes_forward(xs: list[Tensor], R: Tensor, prefix: int) -> list[Tens
     """Rotate by `R` `[*batch, heads, positions, pairs, 2, 2]` as complex numbers."""
     turns = _turns(R)
     width = 2 * turns.shape[-1]
-    outs = [_unrotated(x, prefix, width) for x in xs]
+    outs = [unrotated(x, prefix, width) for x in xs]
     for x, out in zip(xs, outs, strict=True):
         torch.mul(_as_complex(x, prefix, width), turns, out=_as_complex(out, prefix, width))
     return outs
@@ -97,7 +97,7 @@ def _ungroup(groups: Tensor, size: int) -> Tensor:
     return apart.diagonal(dim1=3, dim2=5).movedim(-1, 3).flatten(2, 3)
 
 
-def _unrotated(x: Tensor, prefix: int, width: int) -> Tensor:
+def unrotated(x: Tensor, prefix: int, width: int) -> Tensor:
     """Return a contiguous tensor like `x` with the unrotated parts copied; the rest is uninitialized."""
     out = torch.empty_like(x, memory_format=torch.contiguous_format)
     out[..., :prefix, :] = x[..., :prefix, :]

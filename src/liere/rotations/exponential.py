@@ -17,7 +17,7 @@ from liere.rotations.squarings import LargeNormError, check_norms, level, skew_n
 from liere.shapes import Float, Real
 from liere.tracing import kernels_may_run, values_are_visible, without_autocast
 
-__all__ = ["exp_products", "exp_skew", "position_rotations"]
+__all__ = ["exp_products", "exp_skew", "norm_error_of_positions", "position_rotations"]
 
 # Layers are computed together as long as their rotations take at most this many bytes.
 TOGETHER = 2**24
@@ -80,11 +80,16 @@ def position_rotations(
     try:
         yield from _rotations_by_layer(positions.to(generators.dtype), generators)
     except LargeNormError as error:
-        raise LargeNormError(
-            error.norm,
-            f"positions of up to {positions.abs().max().item():.3g}, times generators, have",
-            "use smaller positions or generators (init_scale)",
-        ) from None
+        raise norm_error_of_positions(error, positions) from None
+
+
+def norm_error_of_positions(error: LargeNormError, positions: Tensor) -> LargeNormError:
+    """Return an error that says what to change where matrices are sums of generators."""
+    return LargeNormError(
+        error.norm,
+        f"positions of up to {positions.abs().max().item():.3g}, times generators, have",
+        "use smaller positions or generators (init_scale)",
+    )
 
 
 def _rotations_by_layer(positions: Tensor, generators: Tensor) -> Iterator[Tensor]:

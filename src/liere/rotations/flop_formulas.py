@@ -8,16 +8,26 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
-from liere.rotations import operators  # noqa: F401  (defines them)
+from liere.rotations import operators, token_operator  # noqa: F401  (they define them)
 from liere.rotations.polynomial import POLYNOMIALS, PRODUCTS
 from liere.rotations.position_kernels import make_plan, position_norms
 from liere.rotations.rays import Rays, find_rays
 from liere.rotations.squarings import levels, skew_norm
+from liere.rotations.token_chunk import PARTS
+from liere.rotations.token_kernels import make_plan as make_token_plan
+from liere.rotations.token_vectors import TokenVectors
 
 __all__: list[str] = []
 
 _FORWARD, _BACKWARD = (lambda products: products), (lambda products: 3 * products - 1)
 """The backward pass repeats all products except the last one, and adds two for each product."""
+
+_ROTATE = [torch.ops.liere.rotate, torch.ops.liere.rotate_each, torch.ops.liere.rotate_planes]
+_ROTATE_BACKWARD = [
+    torch.ops.liere.rotate_backward,
+    torch.ops.liere.rotate_each_backward,
+    torch.ops.liere.rotate_planes_backward,
+]
 
 
 def _exp_products(X: Tensor, count: Any) -> int:
@@ -63,12 +73,12 @@ def _(
     return 2 * generators.shape[-1] ** 3 * _position_products(positions, generators, backward=True)
 
 
-@register_flop_formula([torch.ops.liere.rotate, torch.ops.liere.rotate_planes], get_raw=True)
+@register_flop_formula(_ROTATE, get_raw=True)
 def _(xs: list[Tensor], rotations: Tensor, prefix: int, *, out_val: Any = None) -> int:
     return _rotate_flops(xs, rotations)
 
 
-@register_flop_formula([torch.ops.liere.rotate_backward, torch.ops.liere.rotate_planes_backward], get_raw=True)
+@register_flop_formula(_ROTATE_BACKWARD, get_raw=True)
 def _(
     grads: list[Tensor], xs: list[Tensor], rotations: Tensor, prefix: int, wants_rotations: bool, *, out_val: Any = None
 ) -> int:
@@ -79,3 +89,37 @@ def _rotate_flops(xs: list[Tensor], rotations: Tensor) -> int:
     """Return two operations for each matrix entry that is multiplied by a vector entry."""
     positions, blocks, size, _ = rotations.shape[-4:]
     return 2 * sum(x.shape[:-2].numel() for x in xs) * positions * blocks * size**2
+
+
+@register_flop_formula(torch.ops.liere.rotate_tokens, get_raw=True)
+def _(xs: list[Tensor], positions: Tensor, powers: Tensor, prefix: int, *, out_val: Any = None) -> int:
+    return _token_flops(xs, positions, powers, prefix, backward=False)
+
+
+@register_flop_formula(torch.ops.liere.rotate_tokens_backward, get_raw=True)
+def _(
+    grads: list[Tensor],
+    xs: list[Tensor],
+    positions: Tensor,
+    powers: Tensor,
+    prefix: int,
+    wants_positions: bool,
+    *,
+    out_val: Any = None,
+) -> int:
+    return _token_flops(xs, positions, powers, prefix, backward=True)
+
+
+def _token_flops(xs: list[Tensor], positions: Tensor, powers: Tensor, prefix: int, backward: bool) -> int:
+    """Two for each entry of each product: of monomials, of matrices, and of matrices with vectors.
+
+    The backward pass does as the forward pass, but for the last step, and takes two products for each.
+    """
+    vectors, size = TokenVectors(xs, positions, powers, prefix).shape.vectors, powers.shape[-1]
+    total = 0
+    for steps, tokens in make_token_plan(positions.flatten(0, 1), powers.flatten(1, 2), vectors).chunks:
+        parts, products, columns = PARTS * len(powers), 2 + steps.squarings, vectors * steps.steps
+        if backward:
+            parts, products, columns = 2 * parts, 3 * products, 3 * columns - vectors
+        total += len(tokens) * (parts + products * size + columns)
+    return 2 * size**2 * powers.shape[1:3].numel() * total

@@ -9,11 +9,17 @@ import torch
 from torch import Tensor
 
 from liere.generators import skew_at_positions
-from liere.rotations import apply_kernels, exp_kernels, position_kernels
+from liere.rotations import apply_each, apply_kernels, exp_kernels, position_kernels
 from liere.rotations.plain import exp_plainly, rotate_plainly
 from liere.rotations.rays import Rays, find_rays
 
-__all__ = ["exp_skew_operator", "positions_operator", "rotate_operator", "rotate_planes_operator"]
+__all__ = [
+    "exp_skew_operator",
+    "positions_operator",
+    "rotate_each_operator",
+    "rotate_operator",
+    "rotate_planes_operator",
+]
 
 
 @torch.library.custom_op("liere::exp_skew", mutates_args=(), schema="(Tensor X) -> Tensor")
@@ -154,6 +160,7 @@ def _define_rotation(name: str, forward: Callable[..., Any], backward: Callable[
         given = [torch.zeros_like(x) if grad is None else grad for grad, x in zip(grads, xs, strict=True)]
         wants = rotations.requires_grad
         if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+            xs = [x.view_as(x) for x in xs]  # the same tensor may be given twice, and each has its own gradient
             outs = [rotate_plainly(x, rotations, ctx.prefix) for x in xs]
             inputs = [x for x in (*xs, rotations) if x.requires_grad]
             found = iter(torch.autograd.grad(outs, inputs, given, create_graph=True))
@@ -176,3 +183,4 @@ rotate_operator = _define_rotation("rotate", apply_kernels.rotate_forward, apply
 rotate_planes_operator = _define_rotation(
     "rotate_planes", apply_kernels.rotate_planes_forward, apply_kernels.rotate_planes_backward
 )
+rotate_each_operator = _define_rotation("rotate_each", apply_each.rotate_each_forward, apply_each.rotate_each_backward)

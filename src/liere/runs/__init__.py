@@ -1,1 +1,1 @@
-"""What a run is: its configuration, folder, records, checkpoints and model."""
+"""Runs: their configuration, folder, records, checkpoints and model."""

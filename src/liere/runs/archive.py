@@ -1,4 +1,4 @@
-"""A finished run as one compressed file, without its weights: what the project keeps behind its tables."""
+"""Archives of finished runs: one compressed file per run, without weights, as committed with the project's tables."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ __all__ = ["SUFFIX", "pack_files", "read_archive", "unpacked"]
 SUFFIX = ".tar.xz"
 FILES = ("config.yaml", "result.json", "evaluation.json", "metrics.csv")
 PREDICTIONS = "predictions"
-"""The folder of a run whose files an archive may hold besides."""
+"""Folder of a run whose files an archive may also contain."""
 MOST_BYTES = 200_000_000
-"""Bytes of all files of a run together."""
+"""Maximum total size of the files of a run."""
 ALLOWANCE = 16 * 2**20
-"""Bytes that an archive may expand to, however small it is; see `files.reading`."""
+"""Bytes that any archive may expand to, however small it is; see `files.reading`."""
 MOST_MEMBERS = 1_000
-DECODER_BYTES = 32 * 2**20  # what is written here needs 9 MiB; an archive may ask for 4 GiB
-FRESH = tuple[int, int]  # when an archive was written, and its size
+DECODER_BYTES = 32 * 2**20  # our archives need 9 MiB, but a file may request 4 GiB
+FRESH = tuple[int, int]  # modification time and size of an archive
 
 _unpacked: dict[Path, tuple[FRESH, Path]] = {}
 _places: dict[Path, tempfile.TemporaryDirectory[str]] = {}
-"""Folders of unpacked runs, by the folder of their archives; they are removed when the process ends."""
+"""Temporary folders of unpacked runs, by the folder of their archives; removed when the process exits."""
 
 
 def pack_files(files: Mapping[str, bytes]) -> bytes:
     """Return the files of a run as an archive; the same files give the same bytes.
 
     Args:
-        files: Their contents by name: those that every run has, and `predictions/NAME`.
+        files: File contents by name: the files of every run, and `predictions/NAME`.
 
     Raises:
-        ValueError: If a name is another.
+        ValueError: If a name is not one of these.
     """
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:xz", format=tarfile.PAX_FORMAT) as tar:
         for name in sorted(files):
             _check_name(name)
-            member = tarfile.TarInfo(name)  # without owner and date
+            member = tarfile.TarInfo(name)  # without owner and date, so that archives are reproducible
             member.size = len(files[name])
             tar.addfile(member, io.BytesIO(files[name]))
     return buffer.getvalue()
@@ -57,25 +57,25 @@ def read_archive(file: Path) -> dict[str, bytes]:
 
     Raises:
         FileNotFoundError: If there is no such archive.
-        DamagedError: If it is damaged, expands to much more than its size justifies, or holds anything but the regular
-            files of a run.
+        DamagedError: If it is damaged, expands to much more than its size justifies, or contains anything but the
+            regular files of a run.
     """
     try:
         content = io.BytesIO(_expand(file))
-        with tarfile.open(fileobj=content, mode="r|") as tar:  # as a stream: headers cannot lead back
+        with tarfile.open(fileobj=content, mode="r|") as tar:  # as a stream, so that headers cannot seek back
             return _members(tar)
     except (OSError, MemoryError, DamagedError):
         raise
-    except Exception as error:  # of lzma, tarfile and what headers say
+    except Exception as error:  # lzma and tarfile raise many types on damaged files
         raise DamagedError(
-            f"{file} is damaged ({reason(error)}): delete it, or take it from the project again"
+            f"{file} is damaged ({reason(error)}): delete it, or restore it from the repository"
         ) from None
 
 
 def unpacked(folder: Path) -> Path:
-    """Return the folder of a run, or, where there is only its archive beside, a temporary folder with its files.
+    """Return the folder of a run or, if only its archive exists, a temporary folder with its files.
 
-    An archive is unpacked once; its folder has the name of the run and lives as long as the process.
+    An archive is unpacked once per process, into a folder with the name of the run.
 
     Raises:
         DamagedError: If the archive is damaged.
@@ -96,7 +96,7 @@ def _unpack(archive: Path, name: str) -> Path:
     if archive.parent not in _places:
         _places[archive.parent] = tempfile.TemporaryDirectory(prefix="liere-runs-")
     folder = Path(_places[archive.parent].name) / name
-    shutil.rmtree(folder, ignore_errors=True)  # of an archive that was written again
+    shutil.rmtree(folder, ignore_errors=True)  # left over if the archive has changed
     for file, content in files.items():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_bytes(content)
@@ -111,11 +111,11 @@ def _expand(file: Path) -> bytes:
         while left and not decoder.eof:
             packed = stream.read(2**16) if decoder.needs_input else b""
             if decoder.needs_input and not packed:
-                raise EOFError("it ends too early")
+                raise EOFError("it is truncated")
             parts.append(decoder.decompress(packed, max_length=left))
             left -= len(parts[-1])
     if not left:
-        raise DamagedError(f"{file} expands to more than {most:,} bytes, which no run has: delete it")
+        raise DamagedError(f"{file} expands to more than {most:,} bytes, the limit for a run: delete it")
     return b"".join(parts)
 
 
@@ -124,18 +124,18 @@ def _members(tar: tarfile.TarFile) -> dict[str, bytes]:
     for number, member in enumerate(tar):
         _check_name(member.name)
         if number == MOST_MEMBERS or member.name in files:
-            raise InputError(f"{shorten(member.name)!r} is there twice, or there are more than {MOST_MEMBERS:,} files")
-        # Sparse files claim any size without holding it.
+            raise InputError(f"{shorten(member.name)!r} is repeated, or there are more than {MOST_MEMBERS:,} files")
+        # Sparse files can claim any size without containing that many bytes.
         if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
             raise InputError(f"{shorten(member.name)!r} is not a regular file")
         stream = tar.extractfile(member)
-        assert stream is not None  # of a regular file
+        assert stream is not None  # it is a regular file
         files[member.name] = stream.read()
     return files
 
 
 def _check_name(name: str) -> None:
-    """Raise `ValueError` unless a name is one of a run's files; none of these leads out of its folder."""
+    """Raise `ValueError` unless a name is one of a run's files, none of which is outside its folder."""
     folder, _, file = name.partition("/")
     is_plain = file not in ("", ".", "..") and not any(sign in file for sign in "/\\:\0")
     if name not in FILES and not (folder == PREDICTIONS and is_plain):

@@ -1,4 +1,4 @@
-"""Checkpoints: written as a whole or not at all, read without executing code, checked before they are believed."""
+"""Checkpoints: written atomically, read without executing code, and validated before use."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ __all__ = [
 FORMAT = "liere-checkpoint-1"
 LAST, PREVIOUS = "last.ckpt", "previous.ckpt"
 LONGEST_SECONDS = 1e12
-EXTRA = "_extra_state"  # how torch calls what a module saves besides parameters and buffers
-MOST_COUNTED = 2**24  # steps, by the optimizer: it counts in fp32
+EXTRA = "_extra_state"  # torch's key for state other than parameters and buffers
+MOST_COUNTED = 2**24  # the optimizer counts steps in fp32, which is exact up to here
 
 
 class CheckpointError(InputError):
-    """A file that is not a whole checkpoint of this run."""
+    """Raised when a file is not a complete checkpoint of this run."""
 
 
 class ForeignCheckpointError(CheckpointError):
-    """A whole file of something else: of another run, another version, another program."""
+    """Raised when a file is complete but belongs to another run, version or program."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """All that is needed to go on.
+    """Everything needed to resume training.
 
     Attributes:
-        fingerprint: Of the run it belongs to.
-        step: Steps that were taken.
-        seconds: Time that they took.
-        state_dict: The model's.
-        optimizer: The optimiser's state dict.
-        journal: What the log has not written yet, and the best score so far.
+        fingerprint: Fingerprint of the run it belongs to.
+        step: Number of completed steps.
+        seconds: Training time so far.
+        state_dict: State dict of the model.
+        optimizer: State dict of the optimizer.
+        journal: Log entries not written yet, and the best score so far.
     """
 
     fingerprint: str
@@ -62,10 +62,10 @@ class Checkpoint:
 
 
 def save_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
-    """Write `last.ckpt`; the one that was there before is kept as `previous.ckpt`.
+    """Write `last.ckpt`; an existing one is kept as `previous.ckpt`.
 
     Raises:
-        OSError: If it cannot be written. What was there before is then still there.
+        OSError: If it cannot be written; existing checkpoints are then unchanged.
     """
     buffer = io.BytesIO()
     torch.save({"format": FORMAT} | vars(checkpoint), buffer)
@@ -74,7 +74,7 @@ def save_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
 
 
 def finish_saving(folder: Path) -> None:
-    """Put a new, whole checkpoint in its place, if there is one: a process may have been killed before it did.
+    """Rename a complete new checkpoint to `last.ckpt`, in case a process was killed before it could.
 
     Raises:
         OSError: If it cannot be renamed.
@@ -82,7 +82,7 @@ def finish_saving(folder: Path) -> None:
     new = folder / f"new-{LAST}"
     if not new.exists():
         return
-    # Killed between these two lines, there is no last checkpoint, but the new one and the previous one are whole.
+    # If killed between these two lines, the last checkpoint is missing, but the new and the previous are complete.
     if (folder / LAST).exists():
         (folder / LAST).replace(folder / PREVIOUS)
     new.replace(folder / LAST)
@@ -97,18 +97,18 @@ def load_newest(
     *,
     set_aside: bool = False,
 ) -> tuple[Checkpoint | None, list[str]]:
-    """Return the whole checkpoint of a run with the most steps, if there is one, and what is wrong with others.
+    """Return the valid checkpoint of a run with the most steps, if any, and what is wrong with the others.
 
     Args:
-        folder: Where checkpoints are.
-        fingerprint: Of the run that they have to belong to.
-        steps: Steps of the whole run, which none can be beyond; None for any number.
-        like: State dict of a model that it has to fit; None for any.
-        kept: What the optimizer keeps, as `liere.training.optimizer.kept_shapes` has it; None for any.
-        set_aside: Rename what is refused: where it is, it would take the place of a whole one, or be in its way.
+        folder: Folder of the checkpoints.
+        fingerprint: Fingerprint of the run that they must belong to.
+        steps: Steps of the whole run, which no checkpoint may exceed; None for any number.
+        like: State dict of a model that the checkpoint must fit; None for any.
+        kept: Shapes of the optimizer state, from `liere.training.optimizer.kept_shapes`; None for any.
+        set_aside: Whether to rename rejected files, which could otherwise replace or block a valid checkpoint.
 
     Raises:
-        ForeignCheckpointError: If there are only such that are not of this run: beginning anew would overwrite them.
+        ForeignCheckpointError: If all checkpoints belong to other runs: starting over would overwrite them.
     """
     newest: Checkpoint | None = None
     refused: dict[Path, CheckpointError] = {}
@@ -120,13 +120,13 @@ def load_newest(
                 refused[path] = error
             except OSError:
                 if newest is None:
-                    raise  # it may be the newest
+                    raise  # the unreadable file may be the newest
             else:
                 newest = found if newest is None or found.step > newest.step else newest
     for foreign in refused.values() if newest is None else ():
         if isinstance(foreign, ForeignCheckpointError):
             raise ForeignCheckpointError(
-                f"{foreign}; was config.yaml changed? Put it back, or move {folder} away to begin anew"
+                f"{foreign}; if config.yaml was changed, restore it, or move {folder} away to start over"
             )
     for path in refused if set_aside else ():
         _set_aside(path)
@@ -134,7 +134,7 @@ def load_newest(
 
 
 def _is_there(path: Path) -> bool:
-    """Return whether there is anything, a link to nothing included; trouble of the machine is not taken for nothing."""
+    """Return whether a path exists, even as a broken link; other system errors are raised."""
     try:
         path.lstat()
     except FileNotFoundError:
@@ -144,7 +144,7 @@ def _is_there(path: Path) -> bool:
 
 def _set_aside(path: Path) -> None:
     aside, number = path.with_name(f"refused-{path.name}"), 1
-    while aside.is_dir() or (path.is_dir() and _is_there(aside)):  # a file can replace a file, and that is all
+    while aside.is_dir() or (path.is_dir() and _is_there(aside)):  # only a file can replace a file
         number += 1
         aside = path.with_name(f"refused-{number}-{path.name}")
     path.replace(aside)
@@ -157,45 +157,45 @@ def load_checkpoint(
     like: dict[str, Tensor] | None = None,
     kept: list[dict[str, torch.Size]] | None = None,
 ) -> Checkpoint:
-    """Read a checkpoint.
+    """Return the checkpoint in a file, after validating it.
 
     Args:
         path: The file.
-        fingerprint: Of the run that it has to belong to; None for any.
-        steps: Steps of the whole run, which it cannot be beyond; None for any number.
-        like: State dict of a model that it has to fit; None for any.
-        kept: What the optimizer keeps, as `liere.training.optimizer.kept_shapes` has it; None for any.
+        fingerprint: Fingerprint of the run that it must belong to; None for any.
+        steps: Steps of the whole run, which it may not exceed; None for any number.
+        like: State dict of a model that it must fit; None for any.
+        kept: Shapes of the optimizer state, from `liere.training.optimizer.kept_shapes`; None for any.
 
     Raises:
-        CheckpointError: If it is damaged, not a checkpoint, or of another run.
-        OSError: If the machine cannot read it. What a damaged file makes of reading is no such trouble.
+        CheckpointError: If it is damaged, not a checkpoint, or belongs to another run.
+        OSError: If the system cannot read it; damaged files raise `CheckpointError` instead.
     """
     if not path.is_file():
-        raise CheckpointError(f"{path} is not a checkpoint, not even a file: it is not used")
+        raise CheckpointError(f"{path} is not a checkpoint, because it is not a file: it is not used")
     try:
         check_torch_file(path)
         with zipfile.ZipFile(path) as archive:
-            damaged = archive.testzip()  # torch does not look at checksums
+            damaged = archive.testzip()  # torch does not verify checksums
         content = None if damaged else torch.load(path, map_location="cpu", weights_only=True)
     except MemoryError:
-        raise  # nothing is known of the file
+        raise  # the file may be fine
     except Exception as error:
         if is_system_error(error):
             raise
         reason = type(error).__name__
         raise CheckpointError(f"{path} is truncated or not a checkpoint ({reason}): it is not used") from error
     if damaged:
-        raise CheckpointError(f"{path} is damaged ({damaged} is not what was written): it is not used")
+        raise CheckpointError(f"{path} is damaged (wrong checksum of {damaged}): it is not used")
     if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
-        raise ForeignCheckpointError(f"{path} is not a checkpoint of this library: it is not used")
+        raise ForeignCheckpointError(f"{path} is not a liere checkpoint: it is not used")
     fields = {field.name for field in dataclasses.fields(Checkpoint)}
     if set(content) != fields:
         differing = ", ".join(sorted(map(str, fields ^ set(content))))
-        raise ForeignCheckpointError(f"{path} is not a checkpoint of this version ({differing}): it is not used")
+        raise ForeignCheckpointError(f"{path} is from another version (it differs in {differing}): it is not used")
     if fingerprint is not None and content["fingerprint"] != fingerprint:
         raise ForeignCheckpointError(f"{path} belongs to a run with another configuration: it is not used")
     if (wrong := _wrong_field(content, steps, like, kept)) is not None:
-        raise CheckpointError(f"{path} is damaged (its {wrong} cannot be): it is not used")
+        raise CheckpointError(f"{path} is damaged (invalid {wrong}): it is not used")
     return Checkpoint(**content)
 
 
@@ -205,7 +205,7 @@ def _wrong_field(
     like: dict[str, Tensor] | None,
     kept: list[dict[str, torch.Size]] | None,
 ) -> str | None:
-    """Return the first field that cannot be what training has saved."""
+    """Return the name of the first invalid field; None if all are valid."""
     step, seconds = content["step"], content["seconds"]
     if type(step) is not int or step <= 0 or (steps is not None and step > steps):
         return "step"
@@ -224,7 +224,7 @@ def _is_state_dict(content: Any, like: dict[str, Tensor] | None) -> bool:
     if like is None:
         return True
     expected = _kinds(like)
-    # Earlier versions saved no grid.
+    # Earlier versions did not save the grid.
     left_out = [name for name in expected if name not in content and name.endswith(EXTRA)]
     return _kinds(content) == {name: kind for name, kind in expected.items() if name not in left_out}
 
@@ -241,7 +241,7 @@ def _is_optimizer(content: Any, step: int, kept: list[dict[str, torch.Size]] | N
         return False
     if kept is None:
         return True
-    for number, state in states.items():  # a parameter that never had a gradient has none
+    for number, state in states.items():  # a parameter that never had a gradient has no state
         if type(number) is not int or not 0 <= number < len(kept) or not _fits(state, kept[number]):
             return False
     taken = [float(state["step"]) for state in states.values() if "step" in state]
@@ -250,7 +250,7 @@ def _is_optimizer(content: Any, step: int, kept: list[dict[str, torch.Size]] | N
 
 
 def _fits(state: dict[str, Any], shapes: dict[str, torch.Size]) -> bool:
-    """Return whether all that an optimizer keeps for a parameter is there, and nothing else."""
+    """Return whether the optimizer state of a parameter has exactly the expected entries and shapes."""
     return state.keys() == shapes.keys() and all(
         isinstance(value, Tensor)
         and value.layout == torch.strided

@@ -1,4 +1,4 @@
-"""Under which conditions a run is tested: size, positions, attention scale, order of patches."""
+"""Test conditions of a run: size, positions, attention scale, order of patches."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ __all__ = ["POLICIES", "SCALES", "SHUFFLES", "Condition"]
 POLICIES = ("extend", "rescale", "reference")
 SCALES = ("constant", "log")
 SHUFFLES = ("patches", "frames")
-FARTHEST = 1e6  # token steps; far beyond, rotations have no digits left
+FARTHEST = 1e6  # token steps; far beyond, rotations lose all precision
 
 
 @dataclass(frozen=True, order=True)
 class Condition:
-    """A way to test a run.
+    """A condition under which a run is tested.
 
     Attributes:
         size: Side of the images.
-        policy: Positions at this size, `"extend"`, `"rescale"` or `"reference"`; `""`: as the model has them.
-        shuffle: What is put in random order, `"patches"` or `"frames"`; `""`: nothing.
-        attention_scale: Scale of the attention scores, `"constant"` or `"log"`; `""`: as the model has it.
-        placement: Where the grid lies, in token steps: one number for all axes, or one per axis, like `"0,8"`; `""`: at
-            the origin, as always.
+        policy: Position policy, `"extend"`, `"rescale"` or `"reference"`; `""`: that of the model.
+        shuffle: What is shuffled, `"patches"` or `"frames"`; `""`: nothing.
+        attention_scale: Scale of the attention scores, `"constant"` or `"log"`; `""`: that of the model.
+        placement: Offset of the grid in token steps: one number for all axes, or one per axis, for example `"0,8"`;
+            `""`: at the origin, as usual.
 
     Example:
         >>> Condition(48, policy="rescale").name, Condition(32).name, Condition(32, placement="0,8").name
@@ -48,15 +48,15 @@ class Condition:
                 raise InputError(f"unknown {name} {value!r}: {suggest(value, known)}")
         if self.placement:
             numbers = self.offsets(len(self.placement.split(",")))
-            # One way to write each placement, so that it has one record.
+            # Normalized, so that each placement has one record.
             short = numbers[:1] if len(set(numbers)) == 1 else numbers
             object.__setattr__(self, "placement", ",".join(f"{number:g}" for number in short))
 
     def offsets(self, axes: int) -> tuple[float, ...]:
-        """Return the placement with one number per axis.
+        """Return the offsets of the placement, one number per axis.
 
         Raises:
-            ValueError: If it is not made of numbers, or has another number of axes.
+            ValueError: If it does not consist of numbers, or has the wrong number of axes.
 
         Example:
             >>> Condition(32, placement="8").offsets(2), Condition(32, placement="0,8").offsets(2)
@@ -68,14 +68,14 @@ class Condition:
             numbers = ()
         if not numbers or not all(abs(number) <= FARTHEST for number in numbers) or len(numbers) not in (1, axes):
             raise InputError(
-                f"placement {self.placement!r} must be a number of token steps for all axes, or one number per axis, "
-                f"of at most {FARTHEST:,.0f}: write it like 8 or 0,8"
+                f"placement must be one number of token steps for all axes, or one per axis, at most {FARTHEST:,.0f}, "
+                f"got {self.placement!r}: use for example 8 or 0,8"
             )
         return numbers * axes if len(numbers) == 1 else numbers
 
     @property
     def name(self) -> str:
-        """What to call its files."""
+        """Name of its files."""
         parts = [
             self.policy,
             self.shuffle and f"shuffled-{self.shuffle}",
@@ -86,11 +86,11 @@ class Condition:
 
     @property
     def is_plain(self) -> bool:
-        """Whether only the size is other than in training, if anything."""
+        """Whether nothing but the size differs from training."""
         return self == Condition(self.size)
 
     def describe(self) -> str:
-        """Say it in words.
+        """Return a description for readers.
 
         Example:
             >>> Condition(32, shuffle="patches").describe()
@@ -104,7 +104,7 @@ class Condition:
         return ", ".join(parts)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what `evaluation.json` holds of it: what is as usual is left out."""
+        """Return the fields for `evaluation.json`; default values are left out."""
         return {name: value for name, value in vars(self).items() if value}
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What a run is: data, model, optimizer, training and hardware, with every field checked before anything runs."""
+"""The configuration of a run: data, model, optimizer, training and hardware, validated before anything runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from liere.runs.model_config import ModelConfig
 from liere.runs.optimizer_config import OptimizerConfig
 from liere.runs.training_config import TrainingConfig
 
-# `liere.config_fields` has told what to install where these are missing.
+# `liere.config_fields` reports if these are not installed.
 import yaml  # isort: skip
 from pydantic import model_validator  # isort: skip
 from pydantic.fields import FieldInfo  # isort: skip
@@ -27,10 +27,10 @@ __all__ = ["RunConfig", "config_fields"]
 
 
 class RunConfig(Section):
-    """All of a run."""
+    """The configuration of a run."""
 
     title: str = ""
-    """what the run is about, for reports"""
+    """title of the run in reports"""
     data: DataConfig = SpatialData()
     model: ModelConfig = ModelConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
@@ -43,32 +43,32 @@ class RunConfig(Section):
         world = self.hardware.devices * self.hardware.nodes
         if self.training.part_size % world:
             raise InputError(
-                f"training.batch_size {self.training.batch_size} in {self.training.accumulate} parts cannot be spread "
-                f"evenly over {world} devices: choose numbers that divide"
+                f"training.batch_size {self.training.batch_size} in {self.training.accumulate} parts cannot be divided "
+                f"evenly among {world} devices: choose numbers that divide it"
             )
         self.check_validation(self.training.validation_examples, "training.validation_examples")
         return self
 
     def check_validation(self, examples: int, source: str = "the validation set") -> None:
-        """Raise `ValueError` if there are too few validation examples for each device to have some."""
+        """Raise `ValueError` if there are too few validation examples for all devices."""
         world = self.hardware.devices * self.hardware.nodes
         if -(-examples // self.training.part_size) < world:
             raise InputError(
-                f"{source}: {examples} examples are too few for {world} devices, since every device validates a part "
-                f"of {self.training.part_size}; use more examples, fewer devices or a smaller training.batch_size"
+                f"{source}: {examples} examples are too few for {world} devices, since each device validates a part of "
+                f"{self.training.part_size}: use more examples, fewer devices or a smaller training.batch_size"
             )
 
     def check_size(self, size: int) -> None:
-        """Raise `ValueError` if images of a size are not available, or cannot be cut into the model's patches."""
+        """Raise `ValueError` if this image size is not available, or not divisible into the model's patches."""
         facts = self.data.load("test", size=size, length=1).facts
         grid_shape(*image_and_patch(facts.image_size, self.model.patch_size))
 
     @property
     def fingerprint(self) -> str:
-        """Tell runs apart: of all that decides the weights: all but the hardware, the logger and how often to save.
+        """Digest of all fields that affect the weights: all but hardware, logger and frequency of saving.
 
-        Fields with their default values are left out, so that runs of before a field was added keep their fingerprint.
-        Where a known data set is kept does not matter, nor whether its default size is written out.
+        Fields with default values are left out, so that existing runs keep their fingerprint when a field is added. The
+        location of a known data set does not matter, nor whether its default size is written out.
         """
         decisive = self.model_dump(
             mode="json",
@@ -91,7 +91,7 @@ class RunConfig(Section):
 
 
 def config_fields() -> Iterator[tuple[str, FieldInfo]]:
-    """Yield the dotted name of every field with what is known of it; `data` has those of all data sets."""
+    """Yield the dotted name and the definition of every field; `data` has the fields of all data sets."""
     for section, part in RunConfig.model_fields.items():
         if isinstance(part.default, Section):
             fields = data_fields() if section == "data" else type(part.default).model_fields.items()

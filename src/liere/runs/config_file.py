@@ -1,4 +1,4 @@
-"""Configurations as YAML files and text of the command line, and what is wrong with them in a line."""
+"""Configurations from YAML files and command-line options, with one-line error messages."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from liere.files.shipped import find_recipe
 from liere.runs.config import RunConfig, config_fields
 from liere.terminal.messages import warn
 
-# `liere.runs.config` has told what to install where these are missing.
+# `liere.runs.config` reports if these are not installed.
 import yaml  # isort: skip
 from pydantic import ValidationError  # isort: skip
 
 __all__ = ["explain", "load_yaml", "parse_config", "read_config"]
 
 
-MAX_BYTES = 100_000  # of a configuration; real ones have a few thousand, and parsing takes 10 s per million
-MOST_DIGITS = 300  # of an integer: more are beyond floats, and those with colons take time that grows with the square
+MAX_BYTES = 100_000  # real configurations have a few thousand, and parsing takes 10 s per million
+MOST_DIGITS = 300  # of an integer: longer ones exceed floats, and parsing those with colons takes quadratic time
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """Take 1e-3 for a number, as everybody else does, and nothing twice: aliases of aliases grow without bounds."""
+    """Parse 1e-3 as a number, and reject repeated fields and aliases, which can expand without limit."""
 
     def construct_yaml_int(self, node: Any) -> int:
-        """Return an integer, which must not be too long to be shown."""
+        """Return an integer; reject ones with too many digits."""
         if len(str(node.value)) > MOST_DIGITS:
             raise yaml.constructor.ConstructorError(
                 None, None, f"an integer has {len(node.value):,} digits, more than {MOST_DIGITS}", node.start_mark
@@ -37,13 +37,13 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
         return int(super().construct_yaml_int(node))
 
     def construct_yaml_str(self, node: Any) -> str:
-        """Return text, in which nothing is hidden from the system: names of files end at a NUL."""
+        """Return text; reject NUL characters, which would truncate file names."""
         if "\0" in str(node.value):
-            raise yaml.constructor.ConstructorError(None, None, "text must not hold NUL characters", node.start_mark)
+            raise yaml.constructor.ConstructorError(None, None, "text must not contain NUL characters", node.start_mark)
         return str(super().construct_yaml_str(node))
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """Return the next node, which must not refer to another one."""
+        """Return the next node; reject aliases."""
         if self.check_event(yaml.AliasEvent):
             event = self.peek_event()
             raise yaml.composer.ComposerError(
@@ -52,12 +52,12 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        """Return fields by name, each of which must be there once."""
+        """Return fields by name; reject repeated ones."""
         names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         seen: set[str] = set()
         for name in names:
             if name in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"{name!r} is there twice", node.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"{name!r} is repeated", node.start_mark)
             seen.add(name)
         return super().construct_mapping(node, deep)
 
@@ -70,10 +70,10 @@ _Loader.add_implicit_resolver(
 
 
 def load_yaml(text: str) -> Any:
-    """Return what YAML text says, without executing anything.
+    """Return the value of YAML text, without executing anything.
 
     Raises:
-        yaml.YAMLError: If it is something else, or a value that nothing can hold.
+        yaml.YAMLError: If it is not valid YAML, or a value is out of range.
 
     Example:
         >>> load_yaml("[1e-3, 1, null, word]")
@@ -83,28 +83,28 @@ def load_yaml(text: str) -> Any:
         return yaml.load(text, _Loader)
     except RecursionError:
         raise yaml.YAMLError("it is nested too deeply") from None
-    except (ValueError, OverflowError, LookupError, AttributeError) as error:  # of numbers, dates and encodings
+    except (ValueError, OverflowError, LookupError, AttributeError) as error:  # invalid numbers, dates, encodings
         raise yaml.YAMLError(str(error)) from None
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Read a YAML file as nested dicts; a path like `experiments/...` that is not there is that of the package.
+    """Return a YAML file as nested dicts; a missing `experiments/...` is read from the installed package.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If it is not YAML of sections and fields.
+        ValueError: If it is not YAML with sections and fields.
     """
     if not path.exists():
         shipped = find_recipe(path)
         if shipped is None:
-            raise FileNotFoundError(f"no configuration at {path}")
-        warn(f"liere: there is no {path} here: using {shipped}, which comes with the package")
+            raise FileNotFoundError(f"there is no configuration file {path}: check the path")
+        warn(f"liere: {path} does not exist here: using {shipped} from the installed package")
         path = shipped
     try:
         text = read_bytes(path, MAX_BYTES).decode("utf-8-sig")
     except DamagedError as error:
         raise InputError(
-            f"{path} is not a configuration: it must be a file of at most {MAX_BYTES:,} bytes ({error})"
+            f"{path} is not a configuration, which must be a file of at most {MAX_BYTES:,} bytes ({error})"
         ) from None
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not YAML: {reason(error)}") from None
@@ -116,24 +116,24 @@ def read_config(path: Path) -> dict[str, Any]:
         return {}
     if not isinstance(content, dict):
         raise InputError(
-            f"{path} must hold sections like 'model:' with fields below them, got {shorten(repr(content))}"
+            f"{path} must contain sections such as 'model:' with fields below them, got {shorten(repr(content))}"
         )
     for name in (key for part in (content, *content.values()) if isinstance(part, dict) for key in part):
         if not isinstance(name, str):
-            raise InputError(f"{path}: unknown field {shorten(repr(name))}: names are words")
+            raise InputError(f"{path}: unknown field {shorten(repr(name))}: names must be text")
     return content
 
 
 def parse_config(content: dict[str, Any], overrides: dict[str, str] | None = None, source: str = "") -> RunConfig:
-    """Check a configuration, field by field.
+    """Return the checked configuration.
 
     Args:
         content: Nested dicts, as `read_config` returns them.
-        overrides: New values by dotted name, as text of the command line: YAML, so `[1, 4]` and `null` are understood.
-        source: Where the content came from, for messages.
+        overrides: New values by dotted name, as on the command line: YAML text such as `[1, 4]` or `null`.
+        source: Origin of the content, for error messages.
 
     Raises:
-        ValueError: On an unknown field, with the nearest one, or a value of a wrong type.
+        ValueError: If a field is unknown or has an invalid value.
 
     Example:
         >>> parse_config({"model": {"dim": 64}}, {"model.dim": "96"}).model.dim
@@ -150,7 +150,7 @@ def parse_config(content: dict[str, Any], overrides: dict[str, str] | None = Non
         for section in sections:
             part = place.get(section) or {}
             if isinstance(part, Section):
-                raise InputError(f"--{name} cannot be given beside {section} as an object: set {field} in that object")
+                raise InputError(f"--{name} cannot be combined with {section} as an object: set {field} in that object")
             place[section] = place = part if isinstance(part, dict) else {}
         place[field] = _value(name, text)
     try:
@@ -160,7 +160,7 @@ def parse_config(content: dict[str, Any], overrides: dict[str, str] | None = Non
 
 
 def _blamed(message: str, overrides: dict[str, str], source: str) -> str:
-    """Put what is to blame before a message: a field of the command line, if it is about one, or the file."""
+    """Prefix a message with its source: the command-line option that it is about, or else the file."""
     for name, text in overrides.items():
         if message.startswith(f"{name} must be "):
             return f"--{message}"
@@ -173,16 +173,18 @@ def _value(name: str, text: str) -> Any:
     try:
         return load_yaml(text)
     except yaml.YAMLError:
-        raise InputError(f"--{name} {text!r} is not a value: quote it, or see docs/training.md") from None
+        raise InputError(
+            f"--{name} {text!r} is not a valid YAML value: quote it, or see docs/how-to/train.md"
+        ) from None
 
 
 def explain(error: ValidationError) -> str:
-    """Say in one line what is wrong with the first wrong field."""
+    """Return a one-line message about the first invalid field."""
     first = error.errors()[0]
     known = [name for name, _ in config_fields()]
     path = [str(part) for part in first["loc"]]
     if path[:1] == ["data"] and len(path) > 1 and find_section(path[1]):
-        del path[1]  # pydantic names the data set before its fields
+        del path[1]  # pydantic inserts the name of the data set
     if first["type"] == "value_error":
         return str(first["ctx"]["error"])
     if first["type"] == "extra_forbidden":
@@ -191,9 +193,9 @@ def explain(error: ValidationError) -> str:
         names = [name.removeprefix(prefix) for name in siblings if name.startswith(prefix)]
         return f"unknown field {shorten('.'.join(path))}: {suggest(path[-1], names)}"
     while len(path) > 1 and ".".join(path) not in known:
-        path.pop()  # inside a field: one of several types, or an entry
+        path.pop()  # pydantic adds the type or the entry inside a field
     expected = first["msg"].removeprefix("Input should be ")
-    if first["type"] != "literal_error":  # of which the commas are between the values
+    if first["type"] != "literal_error":  # whose commas separate the values
         expected = expected.partition(",")[0]
     value = first["input"]
     return f"{'.'.join(path)} must be {expected}, got {shorten(repr(value))} of type {type(value).__name__}"

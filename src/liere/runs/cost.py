@@ -1,4 +1,4 @@
-"""What a run will cost, before it begins."""
+"""Estimates of the cost of a run before it starts."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ __all__ = [
     "scaled",
 ]
 
-PASSES = 3  # a backward pass is two forward passes
-OF_PEAK = 0.5  # of the speed of a large matrix product: a guess, since it depends on the model
+PASSES = 3  # a backward pass costs as much as two forward passes
+OF_PEAK = 0.5  # of the speed of a large matrix product; a guess, since it depends on the model
 OVERHEAD = 1.1  # validation, loading, logs
 
 
 @dataclass(frozen=True)
 class Cost:
-    """An estimate.
+    """The estimated cost of a run.
 
     Attributes:
-        parameters: Of the model.
-        encoding_parameters: Of its position encoding.
-        forward: Multiply-adds of an image's forward pass, with rotations and their exponential.
+        parameters: Parameters of the model.
+        encoding_parameters: Parameters of its position encoding.
+        forward: Multiply-adds of the forward pass of one image, including rotations and their exponential.
         operations: Floating-point operations of the whole run.
-        seconds: Time on this machine, roughly; None where that is not known (several or other devices).
+        seconds: Approximate time on this machine; None if unknown (several or other devices).
     """
 
     parameters: int
@@ -49,16 +49,16 @@ class Cost:
     seconds: float | None
 
     def __str__(self) -> str:
-        """Say it in a line."""
-        size = f"{self.parameters:,} parameters ({self.encoding_parameters:,} of the encoding)"
-        work = f"{scaled(self.forward)} multiply-adds an image, {scaled(self.operations)} operations in all"
+        """Return the estimate as one line."""
+        size = f"{self.parameters:,} parameters ({self.encoding_parameters:,} in the encoding)"
+        work = f"{scaled(self.forward)} multiply-adds per image, {scaled(self.operations)} operations in total"
         if self.seconds is None:
             return f"{size}; {work}"
         return f"{size}; {work}: about {duration(self.seconds)} on this machine"
 
 
 def estimate_cost(config: RunConfig, model: VisionTransformer) -> Cost:
-    """Estimate the cost of a run from the formulas of `liere flops` and the speed of a matrix product here."""
+    """Return the cost of a run, estimated from the formulas of `liere flops` and the speed of matrix products here."""
     operations = estimate_operations(config)
     here = config.hardware.devices * config.hardware.nodes == 1 and (
         config.hardware.accelerator == "cpu" or not torch.cuda.is_available()
@@ -70,7 +70,7 @@ def estimate_cost(config: RunConfig, model: VisionTransformer) -> Cost:
 
 
 def forward_operations(config: RunConfig) -> float:
-    """Return the multiply-adds of an image's forward pass, with rotations and their exponential."""
+    """Return the multiply-adds of the forward pass of one image, including rotations and their exponential."""
     facts = config.data.facts
     image, patch = image_and_patch(facts.image_size, config.model.patch_size)
     size = resolve_size(config.model.size, config.model.model_dump(include=set(ViTSize._fields)))
@@ -88,7 +88,7 @@ def forward_operations(config: RunConfig) -> float:
 
 
 def estimate_operations(config: RunConfig) -> float:
-    """Return the floating-point operations of training a run, validations included."""
+    """Return the floating-point operations of training a run, including validation."""
     training = config.training
     validations = -(-training.steps // training.validate_every)
     views = validations * training.validation_examples * config.data.test_views
@@ -97,13 +97,13 @@ def estimate_operations(config: RunConfig) -> float:
 
 
 def estimate_seconds(operations: float, threads: int | None = None) -> float:
-    """Return how long so many operations take on the cores of this machine, roughly."""
+    """Return the approximate time for a number of operations on the cores of this machine."""
     return OVERHEAD * operations / (OF_PEAK * _product_speed(threads))
 
 
 @lru_cache
 def _product_speed(threads: int | None, n: int = 768) -> float:
-    """Measure the operations a second of a large matrix product."""
+    """Return the measured operations per second of a large matrix product."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads or before)
     try:
@@ -121,7 +121,7 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def scaled(number: float) -> str:
-    """Return a large number with its letter, like 3.4 T."""
+    """Return a large number with its unit prefix, for example 3.4 T."""
     for power, letter in ((18, "E"), (15, "P"), (12, "T"), (9, "G"), (6, "M")):
         if number >= 10**power:
             return f"{number / 10**power:.1f} {letter}"
@@ -129,7 +129,7 @@ def scaled(number: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time in the unit that suits it."""
+    """Return a time in a suitable unit."""
     for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:,.{0 if seconds >= 10 * length else 1}f} {unit}"

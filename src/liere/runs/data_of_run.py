@@ -1,4 +1,4 @@
-"""The data of a run: read from where they are now, and remembered for when they are gone."""
+"""The data of a run: loading them from their current location, and storing their facts with the run."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def load_data(run: Run, split: str, *, size: int | None = None, length: int | No
     """Return a split of a run's data; see `DataConfig.load`.
 
     Raises:
-        FileNotFoundError: If the data are neither where they were in training nor where the configuration says.
-        ValueError: If they are damaged, or are not those of the task that the run learned.
+        FileNotFoundError: If the data are neither at their location in training nor at that in the configuration.
+        ValueError: If they are damaged, or belong to another task than the run was trained on.
     """
     try:
         examples = run.data.load(split, size=size, length=length)
@@ -27,14 +27,14 @@ def load_data(run: Run, split: str, *, size: int | None = None, length: int | No
             raise
         tried = ", ".join(map(str, dict.fromkeys(places)))
         raise FileNotFoundError(
-            f"{error}; the run's data were looked for at {tried}, too: say where they are with --data.root"
+            f"{error}; the data of the run were not found at {tried} either: set their location with --data.root"
         ) from None
     check_same_task(run, examples.facts)
     return examples
 
 
 def check_same_task(run: Run, facts: DataFacts) -> None:
-    """Raise `ValueError` if data have other classes or channels than those that a run was trained on."""
+    """Raise `ValueError` if data have other classes or channels than the training data of a run."""
     mine = run.facts
     for what, given, trained in (
         ("classes", facts.classes, mine.classes),
@@ -44,15 +44,15 @@ def check_same_task(run: Run, facts: DataFacts) -> None:
         if given != trained:
             raise InputError(
                 f"the data of {run.folder} have the {what} {shorten(str(given))}, but it was trained with "
-                f"{shorten(str(trained))}: use data of the same task, like --data.root my-data"
+                f"{shorten(str(trained))}: use data of the same task, for example --data.root my-data"
             )
 
 
 def remember_data(run: Run) -> None:
-    """Write `facts.json`, unless it says already what is so.
+    """Write `facts.json` if it is missing or out of date.
 
     Raises:
-        ValueError: If the data are not those that the run has begun with.
+        ValueError: If the run was started with other data.
         OSError: If it cannot be written.
     """
     check_same_task(run, without_facts(run.data).facts)

@@ -1,4 +1,4 @@
-"""What to call the encodings of several runs, so that no two are taken for the same."""
+"""Unambiguous names for the encodings of several runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["encoding_names"]
 
 
 def encoding_names(configs: Sequence[RunConfig]) -> list[str]:
-    """Return what to call the encodings of runs: with their options where it takes these to tell two apart."""
+    """Return the names of the encodings of runs, with their options where needed to distinguish two of them."""
     variants: dict[str, set[str]] = {}
     for config in configs:
         variants.setdefault(config.model.encoding, set()).add(_with_options(config))

@@ -1,4 +1,4 @@
-"""Encodings with options as one text: `absolute:init_std=1`."""
+"""Encodings with options as text: `absolute:init_std=1`."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from liere.encodings.registry import encoding_name
 from liere.errors import InputError
 from liere.runs.config_file import load_yaml
 
-import yaml  # isort: skip  (`liere.runs.config` has told what to install where it is missing)
+import yaml  # isort: skip  (`liere.runs.config` reports it if it is missing)
 
 __all__ = ["encoding_text", "file_name", "parse_encoding"]
 
 
 def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:
-    """Read an encoding with options.
+    """Return the name and the options of an encoding.
 
-    What follows the first colon is the class of `package.module:Class`, unless the name before it is that of an
-    encoding or it has an equals sign: then it is options.
+    The part after the first colon is the class in `package.module:Class`, unless the name before it is that of an
+    encoding or the part has an equals sign: then it lists options.
 
     Raises:
         ValueError: If an option has no value.
@@ -35,7 +35,7 @@ def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:
     if class_name and "=" not in class_name and not _is_known(name):
         name, colon, rest = f"{name}:{class_name}", class_colon, class_rest
     options = {}
-    for part in re.split(r",(?![^\[{]*[\]}])", rest) if colon else ():  # not at commas in brackets
+    for part in re.split(r",(?![^\[{]*[\]}])", rest) if colon else ():  # commas in brackets do not separate options
         option, equals, value = part.partition("=")
         try:
             options[option] = load_yaml(value)
@@ -47,10 +47,10 @@ def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def encoding_text(encoding: str | type[PositionEncoding]) -> str:
-    """Return an encoding as `parse_encoding` reads it: a class by its module and name.
+    """Return an encoding as text for `parse_encoding`; a class becomes its module and name.
 
     Raises:
-        TypeError: If it is neither a text nor a class of an encoding.
+        TypeError: If it is neither text nor an encoding class.
 
     Example:
         >>> from liere import LieRE
@@ -61,7 +61,7 @@ def encoding_text(encoding: str | type[PositionEncoding]) -> str:
 
 
 def file_name(encoding: str) -> str:
-    """Return a name as a file can have it.
+    """Return an encoding as a valid file name.
 
     Example:
         >>> file_name("absolute:init_std=1")
@@ -71,7 +71,7 @@ def file_name(encoding: str) -> str:
 
 
 def _is_known(name: str) -> bool:
-    """Return whether a name, which has no colon, is that of an encoding."""
+    """Return whether a name without a colon is that of an encoding."""
     try:
         find_encoding(name)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The runs in folders: of single runs, and of comparisons."""
+"""Search for runs in the folders of runs and comparisons."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["find_runs"]
 
 
 def find_runs(folders: Sequence[Path]) -> list[Run]:
-    """Return the runs in these folders: each is a run, or a comparison with runs in it.
+    """Return the runs in these folders, each of which is a run or a comparison.
 
     Raises:
-        FileNotFoundError: If one is neither.
+        FileNotFoundError: If a folder is neither.
     """
     runs = []
     for folder in folders:
@@ -23,6 +23,8 @@ def find_runs(folders: Sequence[Path]) -> list[Run]:
             continue
         inside = sorted(file.parent for file in folder.glob("runs/*/config.yaml"))
         if not inside:
-            raise FileNotFoundError(f"{folder} is neither a run nor a comparison: there is no config.yaml or runs/")
+            raise FileNotFoundError(
+                f"{folder} is neither a run nor a comparison, since it has no config.yaml and no runs/: check the path"
+            )
         runs += [open_run(found) for found in inside]
     return runs

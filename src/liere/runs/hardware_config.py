@@ -1,4 +1,4 @@
-"""The machine that a run needs, as its configuration has it."""
+"""The hardware section of a configuration."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ import torch
 from liere.config_fields import Count, Few, FewOrZero, Section
 from liere.errors import InputError
 
-from pydantic import BeforeValidator, Field  # isort: skip  (`liere.config_fields` has told what to install)
+from pydantic import BeforeValidator, Field  # isort: skip  (`liere.config_fields` reports it if it is missing)
 
 __all__ = ["HardwareConfig"]
 
 
 class HardwareConfig(Section):
-    """What it runs on."""
+    """The hardware of a run."""
 
     accelerator: Literal["auto", "cpu", "gpu"] = "auto"
-    """cpu, gpu, or auto: gpu where there is one"""
+    """cpu, gpu, or auto (gpu if available)"""
     devices: Few = 1
-    """devices of a node; with cpu: processes"""
+    """devices per node; with cpu: processes"""
     nodes: Few = 1
-    """nodes"""
+    """number of nodes"""
     strategy: Literal["auto", "ddp"] = "auto"
-    """ddp, and auto the same for several devices"""
+    """ddp, or auto (ddp for several devices)"""
     precision: Annotated[Literal["32", "bf16-mixed"], BeforeValidator(str)] = "32"
-    """32 or bf16-mixed"""
+    """32 (fp32) or bf16-mixed"""
     threads: Annotated[Count, Field(le=1024)] | None = None
-    """threads of torch on the CPU; null: torch's choice"""
+    """CPU threads of torch; null: torch's default"""
     workers: FewOrZero = 0
-    """processes that load data; 0: none"""
+    """worker processes that load data; 0: load in the training process"""
 
     def check(self) -> None:
-        """Raise `ValueError` if this machine does not have it."""
+        """Raise `ValueError` if this machine lacks the hardware."""
         gpus = torch.cuda.device_count() or int(torch.backends.mps.is_available())
         if self.accelerator == "gpu" and not gpus:
-            raise InputError("hardware.accelerator is gpu, but torch finds none here: use cpu or auto")
+            raise InputError("hardware.accelerator is gpu, but torch finds no GPU: use cpu or auto")
         if self.accelerator != "cpu" and 0 < gpus < self.devices:
-            raise InputError(f"hardware.devices is {self.devices}, but torch finds {gpus} here: use at most as many")
+            raise InputError(f"hardware.devices is {self.devices}, but torch finds {gpus}: use at most that many")

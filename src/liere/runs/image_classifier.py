@@ -1,4 +1,4 @@
-"""A model that takes images as a data set has them: it normalizes them, and averages over the clips of an example."""
+"""A classifier for raw images that normalizes them and averages over the clips of an example."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["ImageClassifier"]
 
 
 class ImageClassifier(nn.Module):
-    """A vision transformer behind the normalization of a data set.
+    """A vision transformer with the normalization of a data set.
 
     Args:
-        model: What maps normalized images to logits.
-        facts: The data set: mean, standard deviation and number of axes of its images.
+        model: Model that maps normalized images to logits.
+        facts: Facts of the data set, with mean and standard deviation.
     """
 
     mean: Tensor
@@ -35,11 +35,11 @@ class ImageClassifier(nn.Module):
         self.register_buffer("std", torch.tensor(facts.std), persistent=False)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return the logits of images `[batch, channels, *size]`, as bytes or floats."""
+        """Return the logits of images `[batch, channels, *size]`, uint8 or float."""
         return self.model(to_float(images, mean=self.mean, std=self.std))
 
     def example_logits(self, images: Tensor) -> Tensor:
-        """Return logits in fp32; those of several clips of an example are the logarithms of their mean probabilities.
+        """Return logits in fp32; for several clips per example, the logarithms of their mean probabilities.
 
         Args:
             images: `[batch, channels, *size]`, or `[batch, clips, channels, *size]`.
@@ -50,7 +50,7 @@ class ImageClassifier(nn.Module):
         return clips.logsumexp(1) - math.log(images.shape[1])
 
     def classify(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """Return predictions, losses and whether they are right, `[batch]` each."""
+        """Return predictions, losses and whether predictions are correct, `[batch]` each."""
         logits = self.example_logits(batch.images)
         losses = F.cross_entropy(logits, batch.labels, reduction="none")
         predictions = logits.argmax(1)

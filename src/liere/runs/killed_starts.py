@@ -1,4 +1,4 @@
-"""What processes that were killed while they made the folder of a run have left."""
+"""Cleanup after processes that were killed while they created the folder of a run."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["remove_killed_starts"]
 
 
 def remove_killed_starts(folder: Path) -> None:
-    """Remove what processes that were killed in `create_run` have left beside the folder of a run."""
+    """Remove temporary folders next to a run that were left by processes killed in `create_run`."""
     for left in folder.parent.glob(f".{glob.escape(folder.name)}.*-*"):
         start = re.fullmatch(r"([0-9]{1,9})-[a-z0-9_]{8}", left.name.removeprefix(f".{folder.name}."))
         try:
             if start is None or left.is_symlink() or not {path.name for path in left.iterdir()} <= {".lock", "new"}:
                 continue
-            # Without a lock it may be a moment old, and its process about to take the lock.
+            # A folder without a lock may be new, and its process about to take the lock.
             if not (left / ".lock").exists() and is_alive(int(start[1])):
                 continue
             with file_lock(left / ".lock"):
                 shutil.rmtree(left, ignore_errors=True)
         except OSError:
-            continue  # a file, or in use by a process that is alive
+            continue  # a file, or in use by a live process

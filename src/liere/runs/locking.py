@@ -1,4 +1,4 @@
-"""Locks on the folders of runs, which end with the process that holds them, however it ends."""
+"""Locks on the folders of runs, which are released when their process ends for any reason."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def lock_folder(folder: Path, patience: float = 0) -> Iterator[None]:
         patience: Seconds to wait for another process.
 
     Raises:
-        ValueError: If one is at it, or a link would have it written outside of the run.
+        ValueError: If another process has the lock, or a link would cause writes outside the run.
     """
     for name in (".lock", "checkpoints", "predictions", "tensorboard"):
         if (folder / name).is_symlink():
-            raise InputError(f"{folder / name} is a link, but a run is written to its own folder: delete it")
+            raise InputError(f"{folder / name} is a link, but a run may only write to its own folder: delete it")
     lock = file_lock(folder / ".lock")
     try:
         lock.acquire(timeout=patience)
     except TimeoutError:
-        raise InputError(f"run {folder} is in use by another process: wait for it, or end it") from None
+        raise InputError(f"run {folder} is in use by another process: wait for it or stop it") from None
     try:
         yield
     finally:
@@ -38,7 +38,7 @@ def lock_folder(folder: Path, patience: float = 0) -> Iterator[None]:
 
 
 def file_lock(path: Path) -> Any:
-    """Return a lock that is not waited for; the system takes it back from a process that ends."""
+    """Return a lock that fails instead of waiting; the system releases it when the process ends."""
     import filelock
 
     return filelock.FileLock(path, timeout=0)

@@ -1,4 +1,4 @@
-"""Which logger receives what training measures."""
+"""The logger section of a configuration."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["LoggerConfig"]
 
 
 class LoggerConfig(Section):
-    """A logger of Lightning, named as Lightning names classes in files; `metrics.csv` is written with any of them."""
+    """A Lightning logger, with the field names of Lightning's configuration files; `metrics.csv` is always written."""
 
     class_path: str | None = None
-    """Lightning logger, like lightning.pytorch.loggers.WandbLogger; null: TensorBoard, in the run's folder"""
+    """Lightning logger, for example lightning.pytorch.loggers.WandbLogger; null: TensorBoard in the run's folder"""
     init_args: dict[str, Any] = {}  # noqa: RUF012  (pydantic copies it)
-    """arguments of that class, like {project: my-project}; save_dir is the run's folder unless given"""
+    """arguments of that class, for example {project: my-project}; save_dir defaults to the run's folder"""

@@ -1,4 +1,4 @@
-"""Training a run longer than it was planned: what the shorter one gave is set aside, and its checkpoint goes on."""
+"""Training a run for longer than planned: results of the shorter run are set aside, and its checkpoint is resumed."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from liere.runs.run import FACTS, Run, open_run
 __all__ = ["is_longer", "make_longer"]
 
 RESULTS = ("result.json", "evaluation.json", "predictions", "final.safetensors")
-"""What is true of the shorter run only; moved in this order, so that a run without all of them is not finished."""
+"""Results of the shorter run, moved in this order, so that an interrupted move leaves an unfinished run."""
 UP = ("..", "..")
-"""From the folder of the shorter run to that of the run."""
+"""Path from the folder of the shorter run to that of the run."""
 COPIES = ("config.yaml", "facts.json", "metrics.csv", "best.safetensors")
 
 
 def is_longer(run: Run) -> bool:
-    """Return whether a run is asked to train on more examples than its folder says."""
+    """Return whether a run is configured for more examples than its folder."""
     return run.config.training.examples > open_run(run.folder).config.training.examples
 
 
 def make_longer(run: Run) -> Path | None:
-    """Make a folder ready for a run that goes on to more examples, and return where the shorter run is kept.
+    """Prepare a folder for training on more examples, and return the folder that keeps the shorter run.
 
-    A run that is not finished has no results yet: nothing of it is kept apart, and None is returned.
+    An unfinished run has no results to keep: None is returned.
 
-    Killed at any moment, the folder holds the shorter run or the longer one, each of which can be resumed.
+    If the process is killed at any moment, the folder contains the shorter or the longer run, which can be resumed.
 
     Raises:
-        ValueError: If there is no checkpoint to go on from, or something else than the number of examples differs.
+        ValueError: If there is no checkpoint to resume, or anything but the number of examples differs.
         OSError: If something cannot be written.
     """
     shorter = open_run(run.folder)
@@ -43,19 +43,19 @@ def make_longer(run: Run) -> Path | None:
     checkpoint, _ = load_newest(run.checkpoints, old.fingerprint, old.training.steps)
     if checkpoint is None:
         raise InputError(
-            f"{run.folder} cannot be trained longer: it has no whole checkpoint with the state of the optimizer in "
-            f"{run.checkpoints}; begin a run with training.start_from {run.folder} to go on from its weights alone"
+            f"{run.folder} cannot be trained longer: it has no complete checkpoint with optimizer state in "
+            f"{run.checkpoints}; start a new run from its weights with --training.start_from {run.folder}"
         )
     if checkpoint.journal["reached_target"] and old.training.stop_at_accuracy is not None:
         raise InputError(
             f"{run.folder} stopped because it reached training.stop_at_accuracy {old.training.stop_at_accuracy}, not "
-            "for want of examples: begin a run without it"
+            "because it ran out of examples: start a new run without it"
         )
     kept = run.folder / "shorter" / f"{old.training.examples}-examples"
-    is_set_aside = shorter.result_file.exists() or kept.exists()  # by an attempt that was killed
+    is_set_aside = shorter.result_file.exists() or kept.exists()  # `kept` exists if an earlier attempt was killed
     if is_set_aside:
         _set_aside(shorter, kept)
-    # Until the configuration is the new one, the old checkpoint, kept as the previous one, is the one that counts.
+    # Until the configuration is replaced, the old checkpoint, kept as the previous one, is the valid one.
     save_checkpoint(dataclasses.replace(checkpoint, fingerprint=new.fingerprint), run.checkpoints)
     write_atomically(run.folder / "config.yaml", new.to_yaml())
     (run.checkpoints / PREVIOUS).unlink(missing_ok=True)
@@ -63,7 +63,7 @@ def make_longer(run: Run) -> Path | None:
 
 
 def _set_aside(shorter: Run, kept: Path) -> None:
-    """Move what is true of the shorter run only to a folder in its own, as a run that stands alone."""
+    """Move the results of the shorter run to a subfolder that is a complete run."""
     kept.mkdir(parents=True, exist_ok=True)
     for name in COPIES:
         if (shorter.folder / name).exists():
@@ -80,12 +80,13 @@ def _check(shorter: Run, run: Run) -> None:
     training = shorter.config.training.model_copy(update={"examples": run.config.training.examples})
     if shorter.config.model_copy(update={"training": training}).fingerprint != run.config.fingerprint:
         raise InputError(
-            f"{run.folder} was made by another recipe: only training.examples can be raised; choose another --out"
+            f"{run.folder} was created with another configuration, and only training.examples can be increased: "
+            "choose another --out"
         )
 
 
 def _move(path: Path, kept: Path) -> None:
-    """Move a file or folder, in place of one that an attempt that was killed has left."""
+    """Move a file or folder, replacing one left by an attempt that was killed."""
     if not path.exists():
         return
     if kept.is_dir() and not kept.is_symlink():

@@ -1,4 +1,4 @@
-"""The model of a run."""
+"""Creation and loading of the model of a run."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["build_model", "count_parameters", "load_model"]
 
 
 def build_model(config: RunConfig, facts: DataFacts | None = None) -> VisionTransformer:
-    """Return the model as it is before the first step; torch's global generator is left as it was.
+    """Return the model as initialized before the first step; torch's global generator is unchanged.
 
     Args:
-        config: The run.
-        facts: Of its data; None to ask the data.
+        config: Configuration of the run.
+        facts: Facts of its data; None to read them from the data.
     """
     facts = config.data.facts if facts is None else facts
     with torch.random.fork_rng(devices=[]):
@@ -33,21 +33,21 @@ def build_model(config: RunConfig, facts: DataFacts | None = None) -> VisionTran
 
 
 def count_parameters(module: nn.Module) -> int:
-    """Return how many numbers a module learns."""
+    """Return the number of trainable parameters of a module."""
     return sum(parameter.numel() for parameter in module.parameters())
 
 
 def load_model(config: RunConfig, weights: Path, facts: DataFacts | None = None) -> VisionTransformer:
-    """Return the model with weights from a file, ready for inference; the data need not be there.
+    """Return the model with weights from a file, ready for inference; the data are not needed.
 
     Args:
-        config: The run.
-        weights: The file.
-        facts: Of the run's data; None for those in the file, or else, as in files of earlier versions, of the data.
+        config: Configuration of the run.
+        weights: File of the weights.
+        facts: Facts of the run's data; None for those in the file or, for files of earlier versions, in the data.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If it is damaged, or of another model.
+        ValueError: If it is damaged or belongs to another model.
     """
     found = load_weights(weights)
     model = build_model(config, read_facts(weights) if facts is None else facts)

@@ -1,4 +1,4 @@
-"""The model of a run, as its configuration has it."""
+"""The model section of a configuration."""
 
 from __future__ import annotations
 
@@ -13,63 +13,63 @@ from liere.position_augmentation import GREATEST_AMOUNT
 from liere.presets import create_model
 from liere.vit import VisionTransformer
 
-from pydantic import Field, model_validator  # isort: skip  (`liere.config_fields` has told what to install)
+from pydantic import Field, model_validator  # isort: skip  (`liere.config_fields` reports it if it is missing)
 
 __all__ = ["COORDINATE_FIELDS", "ModelConfig"]
 
 COORDINATE_FIELDS = ("position_shift", "position_stretch", "position_zoom", "position_noise", "cls_position")
-"""Fields of a model that mean something only for encodings with coordinates."""
+"""Model fields that apply only to encodings with coordinates."""
 
 
 class ModelConfig(Section):
-    """The vision transformer, `liere.create_model`."""
+    """The vision transformer, created by `liere.create_model`."""
 
     encoding: str = "liere"
     """position encoding: absolute, visionllama, rope_mixed, liere8, liere (dense), ..."""
     options: dict[str, Any] = {}  # noqa: RUF012  (pydantic copies it)
-    """options of the encoding, like {share_heads: true}"""
+    """options of the encoding, for example {share_heads: true}"""
     size: str | None = None
-    """vit_tiny ... vit_huge, or null with all four dimensions"""
+    """vit_tiny, vit_small, vit_base, vit_large or vit_huge; null: set dim, depth, heads and mlp_dim instead"""
     dim: Width | None = None
-    """width of a token"""
+    """token width"""
     depth: Few | None = None
-    """layers"""
+    """number of layers"""
     heads: Few | None = None
-    """attention heads"""
+    """number of attention heads"""
     mlp_dim: Width | None = None
-    """width of the MLPs"""
+    """hidden width of the MLPs"""
     patch_size: Side | tuple[Side, ...] = 12
-    """side of a patch, px; or one number an axis, like [2, 16, 16]"""
+    """side of a patch in pixels, or one number per axis, for example [2, 16, 16]"""
     image_size: Side | tuple[Side, ...] | None = None
-    """the images that positions are relative to; null: the training images"""
+    """image size that positions are relative to; null: the size of the training images"""
     pool: Literal["cls", "mean"] = "cls"
-    """what the classifier looks at"""
+    """input of the classifier: cls (the CLS token) or mean (the mean of the patch tokens)"""
     dropout: Rate = 0.0
-    """of embedded tokens, attention outputs and MLPs"""
+    """dropout of embedded tokens, attention outputs and MLPs"""
     attn_dropout: Rate = 0.0
-    """of attention probabilities"""
+    """dropout of attention probabilities"""
     drop_path: Rate = 0.0
-    """stochastic depth of the last layer"""
+    """stochastic depth rate of the last layer"""
     num_registers: FewOrZero = 0
-    """register tokens"""
+    """number of register tokens"""
     qk_norm: Switch = False
-    """whether queries and keys are normalized before they are rotated"""
+    """whether to normalize queries and keys before they are rotated"""
     qkv_bias: Switch = False
     """whether queries, keys and values have biases"""
     position_policy: Literal["extend", "rescale", "reference"] = "extend"
-    """positions at other resolutions"""
+    """positions at other resolutions: extend (same spacing), rescale (same range) or reference (published code)"""
     position_shift: Annotated[Real, Field(ge=0, le=GREATEST_AMOUNT)] = 0.0
-    """random placement: in training, offsets of the grid up to this many times its extent"""
+    """random placement in training: maximum offset of the grid, as a multiple of its extent"""
     position_stretch: Annotated[Real, Field(ge=1, le=GREATEST_AMOUNT)] = 1.0
-    """in training, greatest factor of each axis of the positions"""
+    """random stretch in training: maximum scale factor, drawn per axis"""
     position_zoom: Annotated[Real, Field(ge=1, le=GREATEST_AMOUNT)] = 1.0
-    """in training, greatest factor of all axes of the positions"""
+    """random zoom in training: maximum scale factor, the same for all axes"""
     position_noise: Annotated[Real, Field(ge=0, le=GREATEST_AMOUNT)] = 0.0
-    """in training, greatest offset of each token, in token steps"""
+    """random noise in training: maximum offset of each token, in token steps"""
     cls_position: Literal["none", "center", "unseen"] = "none"
-    """what CLS knows of positions: none, center, or unseen (its query sees keys before rotation)"""
+    """position of the CLS token: none, center, or unseen (its query sees unrotated keys)"""
     attention_scale: Literal["constant", "log"] = "constant"
-    """log: scores of attention grow with log(tokens) / log(tokens in training)"""
+    """constant, or log: scale attention scores by log(tokens) / log(tokens in training)"""
 
     @model_validator(mode="after")
     def _options_are_finite(self) -> ModelConfig:
@@ -79,10 +79,10 @@ class ModelConfig(Section):
         return self
 
     def unsupported_fields(self) -> dict[str, str]:
-        """Return defaults, as text, for the fields that the encoding does not support and that are set.
+        """Return defaults, as text, for fields that are set but not supported by the encoding.
 
-        A recipe for several encodings may move positions; those that have no coordinates are trained without that, and
-        those that rotate nothing without keys that CLS sees unrotated.
+        A recipe for several encodings may move positions; encodings without coordinates are trained without that, and
+        encodings without rotations are trained without `cls_position` "unseen".
         """
         encoding = find_encoding(self.encoding)[0]
         unfit = () if encoding.has_coordinates else COORDINATE_FIELDS
@@ -92,7 +92,7 @@ class ModelConfig(Section):
         return {f"model.{name}": str(value) for name, value in defaults.items() if getattr(self, name) != value}
 
     def build(self, *, image_size: int | tuple[int, ...], num_classes: int, in_channels: int = 3) -> VisionTransformer:
-        """Make the model; its weights come from torch's global generator."""
+        """Return the model, initialized with torch's global generator."""
         return create_model(
             **self.model_dump(exclude={"options", "image_size"}),
             **self.options,
@@ -103,7 +103,7 @@ class ModelConfig(Section):
 
 
 def _is_finite(value: object) -> bool:
-    """Return whether there is no NaN, no infinity and no integer beyond floats in a value of YAML."""
+    """Return whether a YAML value contains no NaN, no infinity and no integer beyond floats."""
     if isinstance(value, dict | list | tuple):
         return all(map(_is_finite, value.values() if isinstance(value, dict) else value))
     return not isinstance(value, int | float) or -sys.float_info.max <= value <= sys.float_info.max

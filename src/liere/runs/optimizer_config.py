@@ -1,4 +1,4 @@
-"""How the weights of a run are changed, as its configuration has it."""
+"""The optimizer section of a configuration."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from liere.config_fields import CountOrZero, Positive, Rate, Real, Section
 from liere.errors import InputError
 
-from pydantic import Field, model_validator  # isort: skip  (`liere.config_fields` has told what to install)
+from pydantic import Field, model_validator  # isort: skip  (`liere.config_fields` reports it if it is missing)
 
 __all__ = ["OptimizerConfig"]
 
@@ -16,25 +16,25 @@ class OptimizerConfig(Section):
     """Adam or Muon, with a cosine schedule after warm-up."""
 
     name: Literal["adam", "muon"] = "adam"
-    """adam, or muon for the matrices of the layers and adam for everything else"""
+    """adam, or muon (for the weight matrices of the layers, with adam for everything else)"""
     matrix_learning_rate: Positive | None = None
-    """muon: greatest learning rate of the matrices of the layers, whose weight decay it scales, too; null: 0.02"""
+    """muon: peak learning rate of the weight matrices, which also scales their weight decay; null: 0.02"""
     muon_for_qkv: bool = True
-    """muon: also for the projections to queries, keys and values; false: adam for these"""
+    """muon: whether to use it for the query, key and value projections; false: adam for these"""
     learning_rate: Positive = 1e-4
-    """greatest learning rate"""
+    """peak learning rate"""
     generator_learning_rate: Positive | None = None
-    """that of generators; null: the same"""
+    """peak learning rate of the generators; null: the same as learning_rate"""
     betas: tuple[Rate, Rate] = (0.9, 0.999)
-    """decay of Adam's averages"""
+    """Adam's betas"""
     eps: Positive = 1e-8
     """Adam's epsilon"""
     weight_decay: Annotated[Real, Field(ge=0, le=1e6)] = 0.0
-    """decoupled, of matrices only: not of norms, biases, tokens and positions"""
+    """decoupled weight decay of matrices, not of norms, biases, tokens and positions"""
     warmup_steps: CountOrZero = 0
-    """steps in which the rate grows from 0"""
+    """steps of linear warm-up from 0"""
     clip: Positive | None = None
-    """greatest norm of the gradient; null: no clipping"""
+    """maximum norm of the gradient; null: no clipping"""
 
     @property
     def matrix_rate(self) -> float:
@@ -47,7 +47,7 @@ class OptimizerConfig(Section):
             value = getattr(self, field)
             if self.name != "muon" and value != type(self).model_fields[field].default:
                 raise InputError(
-                    f"optimizer.{field} {value!r} is for optimizer.name muon, which is {self.name}: leave it out, or "
+                    f"optimizer.{field} {value!r} requires optimizer.name muon, but it is {self.name}: remove it, or "
                     "use muon"
                 )
         return self

@@ -1,4 +1,4 @@
-"""Recipes and fields as Python gives them: files or dicts, values or text."""
+"""Recipes and fields passed from Python: files or dicts, values or text."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["Recipe", "data_section", "encoding_fields", "field_texts", "read_rec
 
 
 class Recipe(NamedTuple):
-    """A configuration before it is checked.
+    """A configuration that is not yet checked.
 
     Attributes:
         content: Nested dicts.
-        source: Where it came from, for messages; `""` for a dict.
-        name: What to call runs of it.
+        source: Origin of the content, for error messages; `""` for a dict.
+        name: Name for its runs.
     """
 
     content: dict[str, Any]
@@ -38,12 +38,12 @@ def read_recipe(recipe: str | Path | Mapping[str, Any], data: Any = None) -> Rec
 
     Args:
         recipe: A YAML file, or its content.
-        data: What takes the place of its `data` section: a section, or data sets as `data_section` takes them; None to
-            keep that.
+        data: Replacement for its `data` section: a section, or data sets as accepted by `data_section`; None to keep
+            the section.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        TypeError: If it is neither.
+        TypeError: If it is neither a path nor a dict.
         ValueError: If it is not a configuration.
 
     Example:
@@ -56,7 +56,7 @@ def read_recipe(recipe: str | Path | Mapping[str, Any], data: Any = None) -> Rec
         found = Recipe(read_config(Path(recipe)), str(recipe), Path(recipe).stem)
     else:
         raise InputTypeError(
-            f"recipe must be a YAML file or a dict, got {type(recipe).__name__}: give its path or content"
+            f"recipe must be a YAML file or a dict, got {type(recipe).__name__}: pass its path or its content"
         )
     return found if data is None else found._replace(content=found.content | {"data": data_section(data)})
 
@@ -65,8 +65,8 @@ def data_section(data: Any) -> dict[str, Any]:
     """Return the `data` section of a configuration.
 
     Args:
-        data: The section, as a dict or as `RunConfig.data` has it; what `liere.data.from_datasets` returned; or a torch
-            data set of images and labels, or two or three of them (to train, to test, to validate).
+        data: The section, as a dict or as in `RunConfig.data`; the result of `liere.data.from_datasets`; or one to
+            three torch data sets of images and labels (train, test, val).
 
     Raises:
         TypeError: If it is something else.
@@ -82,14 +82,14 @@ def data_section(data: Any) -> dict[str, Any]:
     parts = tuple(data) if is_several else (data,)
     if not 1 <= len(parts) <= 3 or isinstance(data, str | Path):
         raise InputTypeError(
-            f"data must be a section, a torch data set or up to three of them (train, test, val), got {data!r}: a "
-            'folder is given by {"name": "images", "root": ...}'
+            f"data must be a section, a torch data set or up to three of them (train, test, val), got {data!r}: use "
+            '{"name": "images", "root": ...} for a folder'
         )
     return from_datasets(*parts).as_config()
 
 
 def field_texts(overrides: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return fields as text of the command line: values are written as YAML, text is taken as it is.
+    """Return fields as command-line text: values are written as YAML, and text is unchanged.
 
     Example:
         >>> field_texts({"training.seed": 1, "optimizer.clip": None, "optimizer.learning_rate": "1e-3"})
@@ -99,7 +99,7 @@ def field_texts(overrides: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def encoding_fields(encoding: str | type[PositionEncoding] | None) -> dict[str, str]:
-    """Return the fields of a configuration that an encoding sets, as text; none for None.
+    """Return the configuration fields that an encoding sets, as text; an empty dict for None.
 
     Example:
         >>> encoding_fields("absolute:init_std=1")
@@ -114,11 +114,11 @@ def encoding_fields(encoding: str | type[PositionEncoding] | None) -> dict[str, 
 def _text(name: str, value: Any) -> str:
     if isinstance(value, str | Path):
         return str(value)
-    if hasattr(value, "item"):  # a number of NumPy or torch
+    if hasattr(value, "item"):  # a NumPy or torch scalar
         value = value.item()
     try:
         return str(yaml.safe_dump(value, default_flow_style=True, width=float("inf"))).removesuffix("\n...\n").strip()
     except yaml.YAMLError:
         raise InputTypeError(
-            f"{name} must be a value that YAML has, got {type(value).__name__}: use numbers, text, lists or dicts"
+            f"{name} must be a YAML value, got {type(value).__name__}: use numbers, text, lists or dicts"
         ) from None

@@ -1,4 +1,4 @@
-"""What a run's `result.json`, `evaluation.json` and `metrics.csv` hold, checked before it is believed."""
+"""Validated contents of a run's `result.json`, `evaluation.json` and `metrics.csv`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ COLUMNS = ("step", "examples", "seconds", "learning_rate", "train_loss", "val_lo
 WHOLE_COLUMNS = ("step", "examples")
 MOST_DIGITS = 15
 LARGEST = 10**MOST_DIGITS
-"""Numbers of steps, examples and parameters are below that."""
-RESULT_BYTES = 100_000  # real ones have two thousand; pydantic keeps a thousand bytes for each field that is wrong
+"""Upper limit for numbers of steps, examples and parameters."""
+RESULT_BYTES = 100_000  # real files have two thousand; pydantic keeps a thousand bytes per invalid field
 MOST_EVALUATIONS = 10_000
 METRICS_BYTES = 40_000_000
-"""Bytes of a log: a line has some 60 of them and takes ten times as much memory."""
+"""Maximum size of a log: a line has about 60 bytes and takes ten times as much memory."""
 
 Number = Annotated[Count, Field(lt=LARGEST)]
 NumberOrZero = Annotated[CountOrZero, Field(lt=LARGEST)]
@@ -33,7 +33,7 @@ Word = Annotated[str, Field(strict=True)]
 
 
 class _Record(BaseModel):
-    """Part of a file; what it has besides is kept as it is."""
+    """A record in a file; additional fields are kept unchanged."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -88,37 +88,37 @@ _EVALUATIONS = TypeAdapter(list[Annotated[_Evaluation, AfterValidator(_is_known)
 
 
 def read_result(path: Path) -> dict[str, Any]:
-    """Return what came out of a run.
+    """Return the result of a run.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        DamagedError: If it holds something else.
+        DamagedError: If it contains anything else.
     """
     content: dict[str, Any] = _read_checked(path, _Result.model_validate, RESULT_BYTES)
     return content
 
 
 def read_evaluations(path: Path) -> list[dict[str, Any]]:
-    """Return what evaluations of a run found.
+    """Return the evaluations of a run.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        DamagedError: If it holds something else.
+        DamagedError: If it contains anything else.
     """
     content: list[dict[str, Any]] = _read_checked(path, _EVALUATIONS.validate_python, JSON_BYTES)
     found = set()
     for record in content:
         key = (record["weights"], Condition.of(record))
         if key in found:
-            raise DamagedError(f"{path} is damaged ({key[1].describe()} is there twice)")
+            raise DamagedError(f"{path} is damaged ({key[1].describe()} is repeated)")
         found.add(key)
     return content
 
 
 def read_metrics(path: Path) -> list[dict[str, str]]:
-    """Return the whole lines of a log; one that is being written is left out, and so are damaged ones, with a warning.
+    """Return the complete lines of a log; damaged lines are skipped with a warning.
 
-    A log is never a reason to stop: where it is something else altogether, that is said, and there are no lines.
+    A damaged log is never an error: if it is not a log at all, a warning is printed and the result is empty.
     """
     try:
         content = read_bytes(path, METRICS_BYTES)
@@ -131,7 +131,7 @@ def read_metrics(path: Path) -> list[dict[str, str]]:
     if not content or not lines:
         return []
     if header.removeprefix(b"\xef\xbb\xbf").rstrip(b"\r").decode("ascii", "replace") != ",".join(COLUMNS):
-        warn_once(f"{path} does not begin with {','.join(COLUMNS)}: it is not used")
+        warn_once(f"{path} does not start with {','.join(COLUMNS)}: it is not used")
         return []
     rows, damaged = [], []
     for number, line in enumerate(lines, start=2):
@@ -148,9 +148,9 @@ def read_metrics(path: Path) -> list[dict[str, str]]:
 
 
 def _read_checked(path: Path, check: Callable[[Any], object], most: int) -> Any:
-    """Return what a JSON file of so many bytes at most holds, as it stands there, once a check of pydantic passed."""
+    """Return the unchanged content of a JSON file of at most `most` bytes, after checking it with pydantic."""
     content = read_json(path, most)
-    if isinstance(content, list) and len(content) > MOST_EVALUATIONS:  # all errors of a list are kept
+    if isinstance(content, list) and len(content) > MOST_EVALUATIONS:  # pydantic would keep an error for each entry
         raise DamagedError(f"{path} is damaged (it has {len(content):,} records, more than {MOST_EVALUATIONS:,})")
     try:
         check(content)
@@ -160,7 +160,7 @@ def _read_checked(path: Path, check: Callable[[Any], object], most: int) -> Any:
 
 
 def _is_row(cells: list[str]) -> bool:
-    """Return whether cells are those of a line of a log: numbers, of which those that a line is about must be there."""
+    """Return whether cells are a valid line of a log: numbers, with all required columns present."""
     if len(cells) != len(COLUMNS):
         return False
     row = dict(zip(COLUMNS, cells, strict=True))
@@ -176,7 +176,7 @@ def _is_row(cells: list[str]) -> bool:
 
 
 def _explain(error: ValidationError) -> str:
-    """Say in one line what is wrong with the first wrong field."""
+    """Return a one-line message about the first invalid field."""
     first = error.errors(include_url=False)[0]
     place = ".".join(map(str, first["loc"]))
     if first["type"] == "missing":

@@ -1,4 +1,4 @@
-"""A run: a folder with its configuration, checkpoints, logs and, once it is finished, its result."""
+"""A run: a folder with its configuration, checkpoints, logs and, once it has finished, its result."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ __all__ = ["Run", "check_new", "create_run", "open_run"]
 
 FACTS = "facts.json"
 CHANGEABLE = ("hardware", "logger", "data.root", "training.examples")
-"""What may be other when a run is resumed: the machine, the log, where the data are, and how long to train."""
+"""What may change when a run is resumed: the hardware, the logger, the location of the data, and the length."""
 
 
 @dataclass(frozen=True)
 class Run:
     """The folder of a run.
 
-    `config.yaml` is there from the first moment, `result.json` from the last; in between there are `facts.json`,
+    `config.yaml` exists from the start, `result.json` once the run has finished; in between there are `facts.json`,
     `checkpoints/`, `metrics.csv` and `tensorboard/`. Evaluations add `predictions/` and `evaluation.json`.
 
     Attributes:
-        folder: Where it is.
-        config: As it was given.
-        data_root: Where the data are; None to look where they were in training.
+        folder: Folder of the run.
+        config: Configuration of the run.
+        data_root: Location of the data; None for their location in training.
     """
 
     folder: Path
@@ -51,52 +51,52 @@ class Run:
 
     @property
     def checkpoints(self) -> Path:
-        """Folder of checkpoints."""
+        """Folder of the checkpoints."""
         return self.folder / "checkpoints"
 
     @property
     def best_weights(self) -> Path:
-        """Weights with the best validation accuracy."""
+        """File of the weights with the best validation accuracy."""
         return self.folder / "best.safetensors"
 
     @property
     def final_weights(self) -> Path:
-        """Weights after the last step."""
+        """File of the weights after the last step."""
         return self.folder / "final.safetensors"
 
     @property
     def metrics(self) -> Path:
-        """Log of training and validation."""
+        """Log file of training and validation."""
         return self.folder / "metrics.csv"
 
     @property
     def result_file(self) -> Path:
-        """What came out; it is there once the run is finished."""
+        """File of the result, which exists once the run has finished."""
         return self.folder / "result.json"
 
     @property
     def evaluation_file(self) -> Path:
-        """What evaluations found, size by size."""
+        """File of the evaluations, one record per condition."""
         return self.folder / "evaluation.json"
 
     @property
     def facts_file(self) -> Path:
-        """What the run remembers of its data."""
+        """File of the facts of the run's data."""
         return self.folder / FACTS
 
     @cached_property
     def stored_data(self) -> StoredData | None:
-        """What the run remembers of its data, once its training has begun; None in runs of earlier versions."""
+        """Stored facts of the data; None before training starts and in runs of earlier versions."""
         return read_stored_data(self.facts_file)
 
     @property
     def facts(self) -> DataFacts:
-        """Classes, channels, image size and normalization: remembered ones, otherwise those of the data."""
+        """Classes, channels, image size and normalization: the stored ones, or else those of the data."""
         return self.data.facts
 
     @cached_property
     def data(self) -> DataConfig:
-        """The data section with the remembered facts, and with `root` where the data are now, if they can be found."""
+        """The data section with the stored facts, and with `root` at the current location of the data, if found."""
         stored = self.stored_data
         data = self.config.data if stored is None else with_facts(self.config.data, stored.facts)
         if self.data_root is not None:
@@ -107,13 +107,13 @@ class Run:
 
     @property
     def is_finished(self) -> bool:
-        """Whether there is nothing left to train; a damaged result does not count."""
+        """Whether the run has finished; a damaged result does not count."""
         return self.result_file.exists() and self.damage() is None
 
     def damage(self) -> str | None:
-        """Return what is wrong with the result; None if nothing is, or it is not there yet.
+        """Return what is wrong with the result; None if it is fine or does not exist yet.
 
-        Weights that are gone are wrong where a checkpoint is left to make them from.
+        Missing weights count as damage if a checkpoint is left to restore them from.
         """
         try:
             read_result(self.result_file)
@@ -125,10 +125,10 @@ class Run:
         return f"{self.final_weights} is missing" if is_lost else None
 
     def source(self) -> Run | None:
-        """Return the run that this one starts from, if any: `training.start_from` is a path, or a run beside this one.
+        """Return the run in `training.start_from`, if any: a path, or the name of a run next to this one.
 
         Raises:
-            FileNotFoundError: If there is none.
+            FileNotFoundError: If it does not exist.
         """
         name = self.config.training.start_from
         if name is None:
@@ -137,7 +137,7 @@ class Run:
         return open_run(beside if (beside / "config.yaml").exists() else Path(name))
 
     def result(self) -> dict[str, Any]:
-        """Return what came out.
+        """Return the result of the run.
 
         Raises:
             ValueError: If the run is not finished, or the file is damaged.
@@ -145,18 +145,18 @@ class Run:
         try:
             return read_result(self.result_file)
         except FileNotFoundError:
-            raise InputError(f"run {self.folder} is not finished: liere train --resume {self.folder}") from None
+            raise InputError(f"run {self.folder} is not finished: run liere train --resume {self.folder}") from None
         except DamagedError as error:
-            raise InputError(f"{error}: make it again with liere train --resume {self.folder}") from None
+            raise InputError(f"{error}: restore it with liere train --resume {self.folder}") from None
 
     def evaluations(self, weights: str | None = None) -> list[dict[str, Any]]:
-        """Return what evaluations found so far; of `"final"` or `"best"` weights only, if asked for."""
+        """Return the evaluations so far; optionally only those of `"final"` or `"best"` weights."""
         try:
             records = read_evaluations(self.evaluation_file)
         except FileNotFoundError:
             return []
         except DamagedError as error:
-            raise InputError(f"{error}: delete it, and evaluate again") from None
+            raise InputError(f"{error}: delete it and evaluate again") from None
         return [record for record in records if weights in (None, record["weights"])]
 
     def predictions_file(self, record: dict[str, Any]) -> Path:
@@ -171,17 +171,17 @@ class Run:
             is_fit = path.is_relative_to(self.folder.resolve() / "predictions") and (
                 path.is_file() or not path.exists()
             )
-        except (OSError, ValueError):  # of a name that no file can have
+        except (OSError, ValueError):  # the name is not a valid file name
             is_fit = False
         if not is_fit:
             raise InputError(
-                f"{self.evaluation_file} names {shorten(name)!r}, which is no file of predictions in the run: delete "
-                "it, and evaluate again"
+                f"{self.evaluation_file} refers to {shorten(name)!r}, which is not a predictions file of the run: "
+                "delete the former and evaluate again"
             )
         return path
 
     def curve(self) -> list[dict[str, float]]:
-        """Return the validations so far: examples, accuracy and loss."""
+        """Return the validation results so far: examples, accuracy and loss."""
         return [
             {"examples": int(row["examples"]), "accuracy": float(row["val_accuracy"]), "loss": float(row["val_loss"])}
             for row in self.metric_rows()
@@ -189,38 +189,38 @@ class Run:
         ]
 
     def metric_rows(self) -> list[dict[str, str]]:
-        """Return the whole lines of the log; one that is being written is left out, and so are damaged ones."""
+        """Return the complete lines of the log; damaged lines are skipped."""
         return read_metrics(self.metrics)
 
     def remove_unfinished(self) -> None:
-        """Remove what processes that were killed while they wrote have left; only for who holds the lock."""
+        """Remove unfinished files of processes that were killed; requires the lock."""
         for left in self.folder.rglob(".*.tmp"):
             with contextlib.suppress(IsADirectoryError):
                 left.unlink(missing_ok=True)
 
     @contextmanager
     def lock(self, patience: float = 0) -> Iterator[None]:
-        """Keep other processes from changing the same run; the lock ends with the process, however it ends.
+        """Keep other processes from changing the run; the lock is released when the process ends for any reason.
 
         Args:
             patience: Seconds to wait for another process.
 
         Raises:
-            ValueError: If one is at it, or a link would have it written outside of the run.
+            ValueError: If another process has the lock, or a link would cause writes outside the run.
         """
         with lock_folder(self.folder, patience):
             yield
 
 
 def check_new(folder: Path, config: RunConfig) -> None:
-    """Raise `ValueError` if there is something already where a new run is to be, other than its own unsaved start."""
+    """Raise `ValueError` if the folder of a new run exists, unless it contains only the unsaved start of that run."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())) and not _is_unsaved_start(folder, config):
         hint = f"resume it with liere train --resume {folder}, or " if (folder / "config.yaml").exists() else ""
-        raise InputError(f"--out {folder} exists: {hint}choose another folder")
+        raise InputError(f"--out {folder} already exists: {hint}choose another folder")
 
 
 def _is_unsaved_start(folder: Path, config: RunConfig) -> bool:
-    """Return whether a folder holds the start of this very run, stopped before anything was saved."""
+    """Return whether a folder contains the start of the same run, stopped before anything was saved."""
     try:
         run = open_run(folder)
     except (OSError, ValueError):
@@ -230,60 +230,60 @@ def _is_unsaved_start(folder: Path, config: RunConfig) -> bool:
 
 
 def create_run(folder: Path, config: RunConfig) -> Run:
-    """Make the folder of a new run, or return the run if it was started before but has not saved anything yet.
+    """Create the folder of a new run, or return the same run if it was started but has not saved anything yet.
 
     Raises:
-        ValueError: If there is something else already.
-        OSError: If it cannot be made.
+        ValueError: If the folder exists and contains something else.
+        OSError: If it cannot be created.
     """
     check_new(folder, config)
     prepare_folder(folder.parent, "--out")
     remove_killed_starts(folder)
     if (folder / "config.yaml").exists():
         return Run(folder, config)
-    # The folder appears with its configuration in it, or not at all.
+    # The folder is renamed into place together with its configuration.
     prefix = f".{folder.name}.{os.getpid()}-"
     with hold_signals(), tempfile.TemporaryDirectory(dir=folder.parent, prefix=prefix) as temporary:
         new = Path(temporary) / "new"
-        with file_lock(Path(temporary) / ".lock"):  # tells others that this process is alive
+        with file_lock(Path(temporary) / ".lock"):  # shows others that this process is alive
             (new / "checkpoints").mkdir(parents=True)
             write_atomically(new / "config.yaml", config.to_yaml())
             try:
                 os.replace(new, folder)
             except OSError:
                 check_new(folder, config)
-                if not (folder / "config.yaml").exists():  # of another process that was faster
+                if not (folder / "config.yaml").exists():  # unless another process was faster
                     raise
     return Run(folder, config)
 
 
 def open_run(folder: Path, overrides: dict[str, str] | None = None) -> Run:
-    """Return a run that was begun before.
+    """Return an existing run.
 
     Args:
         folder: Its folder.
-        overrides: Fields to override: those of `hardware` and `logger`, `data.root` for data that were moved, and
+        overrides: Fields to override: those of `hardware` and `logger`, `data.root` if the data were moved, and
             `training.examples` to train longer.
 
     Raises:
-        FileNotFoundError: If there is none.
+        FileNotFoundError: If there is no run.
         ValueError: If its configuration is damaged, or fields may not be overridden.
     """
     file = folder / "config.yaml"
     if not file.exists():
         raise FileNotFoundError(
-            f"no run at {folder}: there is no {file}; begin it with liere train --config ... --out {folder}"
+            f"no run at {folder}, since there is no {file}: start one with liere train --config ... --out {folder}"
         )
     overrides = dict(overrides or {})
     for name in overrides:
         if name not in CHANGEABLE and name.partition(".")[0] not in CHANGEABLE:
             raise InputError(
-                f"--{name} cannot change when a run is resumed, only {', '.join(CHANGEABLE)}: begin another run for it"
+                f"--{name} cannot change when a run is resumed, only {', '.join(CHANGEABLE)} can: start a new run"
             )
     content = read_config(file)
     if not content:
-        raise InputError(f"{file} is empty: the run cannot be told any more; begin it again")
-    parse_config(content, overrides, source=str(file))  # whether the data set has a root, too
+        raise InputError(f"{file} is empty, so the configuration of the run is lost: start it again")
+    parse_config(content, overrides, source=str(file))  # before `root` is removed, to check it as well
     root = overrides.pop("data.root", None)
     config = parse_config(content, overrides, source=str(file))
     if "training.examples" in overrides:
@@ -291,9 +291,9 @@ def open_run(folder: Path, overrides: dict[str, str] | None = None) -> Run:
         if config.training.examples < before:
             raise InputError(
                 f"--training.examples {config.training.examples} is less than the {before} of {folder}: a run can only "
-                "be trained longer; begin another run for it"
+                "be trained longer; start a new run"
             )
     stored = read_stored_data(folder / FACTS)
-    if stored is not None:  # who has only the configuration finds the facts in it
+    if stored is not None:  # also for code that only sees the configuration
         config = config.model_copy(update={"data": with_facts(config.data, stored.facts)})
     return Run(folder, config, None if root is None else Path(root))

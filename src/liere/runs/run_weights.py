@@ -1,4 +1,4 @@
-"""Weights of a run, with the facts of its data beside the numbers."""
+"""Weight files of a run, with the facts of its data in the metadata."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ KEY = "liere.facts"
 
 
 def save_weights(weights: dict[str, Tensor], path: Path, facts: DataFacts | None = None) -> None:
-    """Write weights as safetensors, whole or not at all.
+    """Write weights atomically as safetensors.
 
     Args:
         weights: State dict of a model.
         path: The file.
-        facts: Of the data that it was trained on, for the metadata of the file.
+        facts: Facts of the training data, for the metadata of the file.
 
     Raises:
         OSError: If it cannot be written.
@@ -35,10 +35,10 @@ def save_weights(weights: dict[str, Tensor], path: Path, facts: DataFacts | None
 
 
 def read_facts(path: Path) -> DataFacts | None:
-    """Return the facts of the data that weights were trained on; None where the file does not tell.
+    """Return the facts of the training data of weights; None if the file does not contain them.
 
     Raises:
-        DamagedError: If what it tells cannot be.
+        DamagedError: If they are invalid.
     """
     from safetensors import SafetensorError, safe_open
 

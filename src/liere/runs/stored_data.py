@@ -1,4 +1,4 @@
-"""What a run remembers of its data: enough to use its model without them, and to find them again."""
+"""The facts of its data that a run stores, so that its model works without the data and they can be found again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from liere.files.writing import write_atomically
 
 __all__ = ["StoredData", "at_root", "read_stored_data", "with_facts", "without_facts"]
 
-STORED_BYTES = 10_000_000  # 100,000 classes with long names take as many
+STORED_BYTES = 10_000_000  # enough for 100,000 classes with long names
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class StoredData:
 
     Attributes:
         facts: Classes, channels, image size and normalization of the data that the run was trained on.
-        root: Where the data were, as an absolute path; None for data without files.
-        root_from_run: The same as seen from the run's folder, so that both can be moved together.
+        root: Absolute path of the data in training; None for data without files.
+        root_from_run: The same path relative to the run's folder, so that both can be moved together.
     """
 
     facts: DataFacts
@@ -34,64 +34,64 @@ class StoredData:
 
     @classmethod
     def of(cls, data: DataConfig, folder: Path) -> StoredData:
-        """Return what the run in a folder has to remember of data that are there now."""
+        """Return the facts and location of data for the run in a folder."""
         has_files = "root" in type(data).model_fields and data.path.exists()
         return cls(data.facts, os.path.abspath(data.path), _from(folder, data.path)) if has_files else cls(data.facts)
 
     def places(self, folder: Path) -> list[Path]:
-        """Return where the data of the run in a folder may be, the likeliest first."""
+        """Return possible locations of the data of the run in a folder, the most likely first."""
         found = [Path(self.root)] if self.root is not None else []
         found += [Path(os.path.normpath(folder / self.root_from_run))] if self.root_from_run is not None else []
         return found
 
     def write(self, path: Path) -> None:
-        """Write it as JSON, whole or not at all."""
+        """Write it atomically as JSON."""
         content = {**self.facts.as_dict(), "root": self.root, "root_from_run": self.root_from_run}
         write_atomically(path, json.dumps(content, indent=1) + "\n")
 
 
 def read_stored_data(path: Path) -> StoredData | None:
-    """Return what `StoredData.write` wrote; None where there is no such file, as in runs of earlier versions.
+    """Return the content of a file by `StoredData.write`; None if it does not exist, as in older runs.
 
     Raises:
-        DamagedError: If it holds something else.
+        DamagedError: If it contains anything else.
     """
     try:
         content = read_json(path, STORED_BYTES)
     except FileNotFoundError:
         return None
     if not isinstance(content, dict):
-        raise DamagedError(f"{path} is damaged (it does not hold names and values): delete it, if the data are there")
+        raise DamagedError(f"{path} is damaged (it is not an object): delete it if the data are available")
     roots = [content.pop(name, None) for name in ("root", "root_from_run")]
     try:
         if not all(root is None or isinstance(root, str) for root in roots):
             raise InputError("root must be a path")
         return StoredData(DataFacts.from_dict(content), *roots)
     except ValueError as error:
-        raise DamagedError(f"{path} is damaged ({error}): delete it, if the data are there") from None
+        raise DamagedError(f"{path} is damaged ({error}): delete it if the data are available") from None
 
 
 def with_facts(data: DataConfig, facts: DataFacts) -> DataConfig:
-    """Return a section of a configuration that has these facts, instead of looking for them in the data."""
+    """Return a data section with these facts, which then does not read them from the data."""
     copy = data.model_copy()
-    vars(copy)["facts"] = facts  # what `cached_property` would have put there
+    vars(copy)["facts"] = facts  # fills the cache of `cached_property`
     return copy
 
 
 def without_facts(data: DataConfig) -> DataConfig:
-    """Return a section of a configuration that looks for the facts in the data, whatever was known before."""
+    """Return a data section that reads the facts from the data again."""
     copy = data.model_copy()
     vars(copy).pop("facts", None)
     return copy
 
 
 def at_root(data: DataConfig, root: Path) -> DataConfig:
-    """Return a section of a configuration whose data are somewhere else; those without files stay as they are."""
+    """Return a data section with another root; sections without files are unchanged."""
     return data.model_copy(update={"root": str(root)}) if "root" in type(data).model_fields else data
 
 
 def _from(folder: Path, path: Path) -> str | None:
     try:
         return os.path.relpath(path.resolve(), folder.resolve())
-    except ValueError:  # another drive
+    except ValueError:  # on another drive
         return None

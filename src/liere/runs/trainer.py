@@ -1,4 +1,4 @@
-"""A run's hardware as a Lightning trainer."""
+"""The Lightning trainer of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["make_trainer"]
 
 
 def make_trainer(config: RunConfig, **options: Any) -> Any:
-    """Return a Lightning trainer on a run's hardware; what examples it sees is for the loaders to say."""
+    """Return a Lightning trainer for a run's hardware; the data loaders decide which examples it sees."""
     hardware = config.hardware
     announce_first_process()
     trainer = pl.Trainer(
@@ -31,7 +31,7 @@ def make_trainer(config: RunConfig, **options: Any) -> Any:
         logger=False,
         **options,
     )
-    # Lightning's handler of SIGTERM saves nothing, and talks to other processes wherever they are, which can hang all.
+    # Lightning's SIGTERM handler saves nothing, and its messages to other processes can hang all of them.
     trainer._signal_connector.register_signal_handlers = _leave_signals_alone
     return trainer
 

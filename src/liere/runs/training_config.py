@@ -1,56 +1,56 @@
-"""The training of a run, as its configuration has it."""
+"""The training section of a configuration."""
 
 from __future__ import annotations
 
 from liere.config_fields import Count, Section, Seed, Share, Switch
 from liere.errors import InputError
 
-from pydantic import model_validator  # isort: skip  (`liere.config_fields` has told what to install)
+from pydantic import model_validator  # isort: skip  (`liere.config_fields` reports it if it is missing)
 
 __all__ = ["TrainingConfig"]
 
 
 class TrainingConfig(Section):
-    """How long, in what portions, and what happens in between."""
+    """Length, batches, validation and checkpoints of training."""
 
     examples: Count = 800_000
-    """examples to train on, repeats counted"""
+    """number of examples to train on, counting repeats"""
     batch_size: Count = 128
-    """examples a step, over all devices and parts"""
+    """examples per step, over all devices and parts"""
     accumulate: Count = 1
-    """parts that a step's batch is cut into, to save memory"""
+    """parts per batch whose gradients are accumulated, to save memory"""
     validate_every: Count = 100
-    """steps from one validation to the next"""
+    """steps between validations"""
     validation_examples: Count = 10_000
-    """examples of a validation"""
+    """number of validation examples"""
     checkpoint_every: Count = 100
-    """steps from one checkpoint to the next; there is one at each validation, too"""
+    """steps between checkpoints; each validation also writes one"""
     log_every: Count = 10
-    """steps from one line of the log to the next"""
+    """steps between log entries"""
     stop_at_accuracy: Share | None = None
-    """stop once validation accuracy is as good; null: never"""
+    """stop once validation accuracy reaches this value; null: never"""
     start_from: str | None = None
-    """folder of a finished run whose final weights to begin with; null: new weights"""
+    """folder of a finished run whose final weights to start from; null: new weights"""
     seed: Seed = 0
-    """seed of weights, dropout, augmentation and the order of examples"""
+    """seed of the initialization, dropout, augmentation and order of examples"""
     deterministic: Switch = False
-    """allow deterministic algorithms only"""
+    """whether to allow only deterministic algorithms"""
 
     @property
     def steps(self) -> int:
-        """Number of steps: the last batch is whole."""
+        """Number of steps, rounded up to whole batches."""
         return -(-self.examples // self.batch_size)
 
     @property
     def part_size(self) -> int:
-        """Examples of a part of a step, over all devices."""
+        """Examples per part of a batch, over all devices."""
         return self.batch_size // self.accumulate
 
     @model_validator(mode="after")
     def _parts_are_equal(self) -> TrainingConfig:
         if self.batch_size % self.accumulate:
             raise InputError(
-                f"training.batch_size {self.batch_size} cannot be cut into training.accumulate {self.accumulate} "
-                "equal parts: choose numbers that divide"
+                f"training.batch_size {self.batch_size} cannot be divided into training.accumulate {self.accumulate} "
+                "equal parts: choose a divisor"
             )
         return self

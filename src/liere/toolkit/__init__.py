@@ -1,4 +1,4 @@
-"""What the commands do, from Python: the same checks, the same files, and results to work with.
+"""The commands as Python functions: the same checks and files, with results as objects.
 
     from liere import toolkit
     run = toolkit.train("recipe.yaml", encoding="liere8", out="runs/a", overrides={"training.seed": 1})
@@ -8,7 +8,7 @@
     result.table()
     toolkit.reproduce("main", scale="small").claims
 
-What is wrong with the input is a `ValueError`, `TypeError` or `OSError` with the line that the command line prints.
+Invalid input raises `ValueError`, `TypeError` or `OSError` with the message that the command line prints.
 """
 
 from __future__ import annotations

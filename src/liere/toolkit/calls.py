@@ -1,4 +1,4 @@
-"""How functions of the toolkit are called and what they say."""
+"""Argument types, argument checks and output of the toolkit functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Place = str | Path
 
 
 def call_text(function: str, *arguments: Any, **options: Any) -> str:
-    """Return a call as a report shows it; options that are None are left out.
+    """Return the text of a call, for reports; options that are None are omitted.
 
     Example:
         >>> call_text("compare", "recipe.yaml", seeds=[0, 1], sizes=None)
@@ -29,10 +29,10 @@ def call_text(function: str, *arguments: Any, **options: Any) -> str:
 
 
 def several(name: str, value: Any, *, one: tuple[type, ...] = ()) -> list[Any]:
-    """Return values as a list; a single one of some types is a list of one.
+    """Return values as a list; a single value of a type in `one` becomes a list of one.
 
     Raises:
-        TypeError: If it is something else than several values.
+        TypeError: If the value is neither.
 
     Example:
         >>> several("sizes", 108, one=(int,)), several("seeds", range(2))
@@ -50,17 +50,17 @@ def several(name: str, value: Any, *, one: tuple[type, ...] = ()) -> list[Any]:
 
 
 def folder_of(run: Run | Place) -> Path:
-    """Return the folder of a run that is given as such or by its folder."""
+    """Return the folder of a run, given the run or its folder."""
     return run.folder if isinstance(run, Run) else Path(run)
 
 
 def teller(progress: bool) -> Callable[[str], None]:
-    """Return what receives lines about the work."""
+    """Return a function that prints progress lines, or one that ignores them."""
     return tell if progress else _nothing
 
 
 def warner(progress: bool) -> Callable[[str], None]:
-    """Return what receives lines about progress, of which warnings are shown in any case."""
+    """Return a function that prints lines to standard error; without `progress`, it prints warnings only."""
     return warn if progress else _warn_only
 
 

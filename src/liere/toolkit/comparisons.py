@@ -1,4 +1,4 @@
-"""Several runs: compare encodings, run the demo, report what there is."""
+"""Functions on several runs: compare encodings, run the demo, write a report."""
 
 from __future__ import annotations
 
@@ -37,35 +37,35 @@ def compare(
     progress: bool = True,
     command: str | None = None,
 ) -> ComparisonResult:
-    """Train several encodings with several seeds and one recipe, test them, and write the report.
+    """Train several encodings with several seeds and one recipe, test them, write a report and return the results.
 
-    Every run is a process of its own. What is finished in `out` is not run again.
+    Every run has its own process. Finished runs in `out` are not repeated.
 
     Args:
-        recipe: A YAML file like those in `experiments/`, or a dict of its sections.
-        encodings: What to compare: names with options, like `"liere8:init_scale=3.14"`, or classes.
-        seeds: Seeds of every encoding.
-        sizes: Image sizes to test at; None for the size in training.
-        examples: Test examples; None for all.
-        out: Folder of runs and report.
-        overrides: Fields to override, like `{"training.examples": 10_000}`; text is read as on the command line.
-        data: Instead of the recipe's data: a torch data set of images and labels, or a tuple of two (to train and to
-            test); what `liere.data.from_datasets` returned; or a section, like `{"name": "images", "root": ...}`.
-        jobs: Processes at a time; None for one per GPU, or else one per core.
-        progress: Whether to show runs as they end, and how far the others are.
-        command: What the report says that it was made by; None for this call.
+        recipe: A YAML file like those in `experiments/`, or a dict with the same sections.
+        encodings: Encodings to compare: names with options, like `"liere8:init_scale=3.14"`, or classes.
+        seeds: Seeds for every encoding.
+        sizes: Image sizes to test at; None for the training size.
+        examples: Number of test examples; None for all.
+        out: Folder for runs and report.
+        overrides: Fields to override, like `{"training.examples": 10_000}`; strings are parsed as on the command line.
+        data: Replaces the recipe's data: a torch data set of images and labels, a tuple of two (training and test),
+            the result of `liere.data.from_datasets`, or a section like `{"name": "images", "root": ...}`.
+        jobs: Number of parallel processes; None for one per GPU, or one per core without a GPU.
+        progress: Whether to print finished runs and the progress of the others.
+        command: Command to show in the report; None for this call.
 
     Raises:
-        RunsFailedError: If some runs failed; what the others found is reported, and is its `result`.
-        ValueError: If something does not fit, or `out` has runs of another recipe.
-        OSError: If data are missing, or files cannot be written.
+        RunsFailedError: If some runs failed; the report covers the others, and `result` has their results.
+        ValueError: If an argument is invalid, or `out` contains runs of another recipe.
+        OSError: If data is missing, or files cannot be written.
     """
     found, fields, seeds = read_recipe(recipe, data), field_texts(overrides), several("seeds", seeds)
     encodings = several("encodings", encodings, one=(str, type))
     sizes = None if sizes is None else several("sizes", sizes, one=(int,))
     for name in VARIED:
         if name in fields:
-            raise InputError(f"--{name} is what a comparison varies: use --encodings and --seeds instead")
+            raise InputError(f"--{name} is varied by the comparison itself: use --encodings and --seeds instead")
     plan = make_plan(
         found.content,
         fields,
@@ -91,15 +91,15 @@ def demo(
     progress: bool = True,
     command: str | None = None,
 ) -> ComparisonResult:
-    """Train each encoding on the paper's spatial task, and show which of them learn it.
+    """Train each encoding on the paper's spatial task, write a report and return the results.
 
     Args:
-        out: Folder of runs and report; what is finished there is not run again.
-        quick: Whether to take two encodings on a small grid: under two minutes.
-        seed: Seed of weights and order.
-        jobs: Processes at a time; None for one per GPU, or else one per core.
-        progress: Whether to show what it is about and how far it is.
-        command: What the report says that it was made by; None for this call.
+        out: Folder for runs and report; finished runs in it are not repeated.
+        quick: Whether to train only two encodings on a small grid, in under two minutes.
+        seed: Seed of the weights and of the order of examples.
+        jobs: Number of parallel processes; None for one per GPU, or one per core without a GPU.
+        progress: Whether to print a description of the task and the progress.
+        command: Command to show in the report; None for this call.
     """
     plan = demo_plan(Path(out), quick=quick, seed=seed, slots=jobs)
     if progress:
@@ -116,17 +116,17 @@ def report(
     name: str = "report",
     command: str | None = None,
 ) -> ComparisonResult:
-    """Write a page, Markdown and JSON of finished, evaluated runs, and return what they found together.
+    """Write a report on evaluated runs as HTML, Markdown and JSON, and return the results.
 
     Args:
-        runs: Runs, their folders, or folders of comparisons with all their runs.
-        out: Folder of the report.
-        name: What to call its files.
-        command: What the report says that it was made by; None for this call.
+        runs: Runs, their folders, or folders of comparisons.
+        out: Folder for the report.
+        name: Base name of its files.
+        command: Command to show in the report; None for this call.
 
     Raises:
-        OSError: If there is no such run, or files cannot be written.
-        ValueError: If a run is not finished or not evaluated, or they cannot be compared.
+        OSError: If a run does not exist, or files cannot be written.
+        ValueError: If a run is not finished or not evaluated, or if the runs cannot be compared.
     """
     check_report_name(name)
     given = [runs] if isinstance(runs, Run | str | Path) else list(runs)

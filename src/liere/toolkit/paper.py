@@ -1,4 +1,4 @@
-"""The tables and figures of the paper."""
+"""Reproduce the tables and figures of the paper."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ def reproduce(
     progress: bool = True,
     command: str | None = None,
 ) -> Made:
-    """Make a table or figure of the paper, with the paper's numbers beside ours.
+    """Reproduce a table or figure of the paper, and return it with the paper's numbers next to ours.
 
     Args:
-        name: As `liere reproduce list` names them: `"main"`, `"spatial"`, ...
+        name: A name from `liere reproduce list`, for example `"main"` or `"spatial"`.
         scale: `"small"` or `"paper"`.
-        only: Data sets to take; all, if empty.
-        seeds: Other seeds than those of the experiment.
-        encodings: Other encodings, with options like `"absolute:init_std=1"`.
+        only: Data sets to include; empty for all.
+        seeds: Seeds to use instead of those of the experiment.
+        encodings: Encodings to use instead of those of the experiment, with options like `"absolute:init_std=1"`.
         overrides: Fields to override, like `{"training.examples": 10_000}`.
-        data: Folder of the data sets; None for ./data.
-        out: Folder of runs and results, where finished runs are found; None for ./liere-reproduce/SCALE.
-        own: Whether to make all runs here, instead of using those that are kept with the project.
-        smoke: Whether it is a rehearsal: everything is run, with tiny models and a few examples.
-        jobs: Processes at a time; None for one per GPU, or else one per core.
-        export: Folder to copy results and runs to, without weights.
-        progress: Whether to show how far it is.
-        command: What the page says that it was made by; None for this call.
+        data: Folder of the data sets; None for `./data`.
+        out: Folder for runs and results, whose finished runs are reused; None for `./liere-reproduce/SCALE`.
+        own: Whether to train all runs here instead of using those that come with the project.
+        smoke: Whether to do a dry run of everything with tiny models and a few examples.
+        jobs: Number of parallel processes; None for one per GPU, or one per core without a GPU.
+        export: Folder to which to copy results and runs, without weights.
+        progress: Whether to print the progress.
+        command: Command to show on the page; None for this call.
 
     Returns:
-        Its `claims`, `numbers`, tables (`outcome.tables`) and `page`.
+        The result, with `claims`, `numbers`, `outcome.tables` and `page`.
 
     Raises:
-        RunsFailedError: If some runs failed; what the others found is its `result`.
-        ValueError: If something does not fit.
-        OSError: If data are missing, or files cannot be written.
+        RunsFailedError: If some runs failed; `result` has the results of the others.
+        ValueError: If an argument is invalid.
+        OSError: If data is missing, or files cannot be written.
     """
     request = make_request(
         name,

@@ -1,4 +1,4 @@
-"""One run: train it, resume it, test it, ask it."""
+"""Functions on a single run: train, resume, evaluate, predict."""
 
 from __future__ import annotations
 
@@ -36,31 +36,31 @@ def train(
     dry: bool = False,
     progress: bool = True,
 ) -> Run:
-    """Train a run, and return it; one that was begun before is resumed, and a finished one is not repeated.
+    """Train a run and return it; an unfinished run is resumed, and a finished one is not repeated.
 
-    With more `training.examples` than before, a run goes on to these.
+    A run is trained further if `training.examples` is larger than before.
 
     Args:
-        recipe: A YAML file like those in `experiments/`, or a dict of its sections.
-        encoding: Position encoding instead of the recipe's: a name with options, like `"liere8:init_scale=3.14"`, or a
-            class. A class is kept in the run as `package.module:Class`.
+        recipe: A YAML file like those in `experiments/`, or a dict with the same sections.
+        encoding: Replaces the recipe's position encoding: a name with options, like `"liere8:init_scale=3.14"`, or a
+            class, which the run stores as `package.module:Class`.
         out: Folder of the run; None for `runs/<recipe>-seed<seed>`.
-        overrides: Fields to override, like `{"training.seed": 1}`; text is read as on the command line.
-        data: Instead of the recipe's data: a torch data set of images and labels, or a tuple of two (to train and to
-            test); what `liere.data.from_datasets` returned; or a section, like `{"name": "images", "root": ...}`.
+        overrides: Fields to override, like `{"training.seed": 1}`; strings are parsed as on the command line.
+        data: Replaces the recipe's data: a torch data set of images and labels, a tuple of two (training and test),
+            the result of `liere.data.from_datasets`, or a section like `{"name": "images", "root": ...}`.
         logger: Any Lightning logger, instead of the recipe's.
-        steps: Take at most so many steps now; the same call takes the rest.
-        resume: Whether to resume a run that is in `out` already; False refuses it.
-        dry: Whether to check everything, say what it would cost, and stop.
-        progress: Whether to show what it costs and how far it is.
+        steps: Maximum number of steps to take now; the same call continues later. None for no limit.
+        resume: Whether to resume a run that already exists in `out`; if False, an existing run is an error.
+        dry: Whether to check everything and print the estimated cost without training.
+        progress: Whether to print the estimated cost and the progress.
 
     Returns:
         The run, finished unless `steps` or `dry` stopped it.
 
     Raises:
-        ValueError: If something does not fit, or `out` has a run of another recipe.
-        OSError: If data are missing, or files cannot be written.
-        SignalStop: If Ctrl-C or another signal stopped it. It is saved: the same call resumes it.
+        ValueError: If an argument is invalid, or `out` contains a run of another recipe.
+        OSError: If data is missing, or files cannot be written.
+        SignalStop: If Ctrl-C or another signal stopped training. The run is saved, and the same call resumes it.
     """
     found = read_recipe(recipe, data)
     fields = field_texts(overrides) | encoding_fields(encoding)
@@ -71,7 +71,9 @@ def train(
         examples = max(there.config.training.examples, config.training.examples)
         training = there.config.training.model_copy(update={"examples": examples})  # a run can be trained longer
         if there.config.model_copy(update={"training": training}).fingerprint != config.fingerprint:
-            raise InputError(f"--out {folder} was made by another recipe: choose another folder, or delete it")
+            raise InputError(
+                f"--out {folder} contains a run of a different recipe: choose another folder, or delete it"
+            )
         return _train(replace(there, config=config), steps=steps, logger=logger, dry=dry, progress=progress)
     run = begin_run(config, folder, teller(progress), dry=dry)
     if run is None:
@@ -92,17 +94,17 @@ def resume(
 
     Args:
         run: The run, or its folder.
-        overrides: Fields to override, of those that may change: `hardware.*`, `logger.*`, `data.root`, and
-            `training.examples` to train longer.
+        overrides: Fields to override. Only `hardware.*`, `logger.*`, `data.root` and, to train longer,
+            `training.examples` may change.
         logger: Any Lightning logger, instead of the configuration's.
-        steps: Take at most so many steps now.
-        dry: Whether to check everything, say what it would cost, and stop.
-        progress: Whether to show what it costs and how far it is.
+        steps: Maximum number of steps to take now; None for no limit.
+        dry: Whether to check everything and print the estimated cost without training.
+        progress: Whether to print the estimated cost and the progress.
 
     Raises:
-        ValueError: If a field may not change.
-        OSError: If there is no such run, data are missing, or files cannot be written.
-        SignalStop: If Ctrl-C or another signal stopped it. It is saved.
+        ValueError: If a field must not change.
+        OSError: If the run does not exist, data is missing, or files cannot be written.
+        SignalStop: If Ctrl-C or another signal stopped training. The run is saved.
     """
     opened = run if isinstance(run, Run) and not overrides else open_run(folder_of(run), field_texts(overrides))
     return _train(opened, steps=steps, logger=logger, dry=dry, progress=progress)
@@ -139,32 +141,32 @@ def evaluate(
     say: Callable[[str], None] | None = None,
     progress: bool = True,
 ) -> Scores:
-    """Test a finished run, write predictions and `evaluation.json` to its folder, and return what was found.
+    """Evaluate a finished run, write predictions and `evaluation.json` to its folder, and return the scores.
 
     Args:
         run: The run, or its folder.
-        sizes: Image sizes; None for the size in training.
-        policies: Positions at these sizes: `"extend"`, `"rescale"` or `"reference"`; `""`: as trained.
-        shuffle: Test as well with these in random order: `"patches"`, `"frames"`.
-        attention_scales: Scale of the attention scores: `"constant"` or `"log"`; `""`: as trained.
-        placements: Move the grid by so many token steps, like `"8"` or `"0,8"`; `""`: not moved.
-        examples: Test examples; None for all.
-        batch_size: Examples at a time; None for 100 images or clips.
-        best: Whether to take the weights of the best validation instead of the final ones.
-        devices: Devices; with cpu: processes.
-        accelerator: `"auto"`, `"cpu"` or `"gpu"`; None as trained.
-        root: Where the data are now; None: as trained.
-        say: Receives a line for each condition; None for standard output.
-        progress: Whether there are such lines.
+        sizes: Image sizes; None for the training size.
+        policies: Position policies: `"extend"`, `"rescale"` or `"reference"`; `""` for the policy used in training.
+        shuffle: Also test with these in random order: `"patches"`, `"frames"`.
+        attention_scales: Scales of the attention scores: `"constant"` or `"log"`; `""` for the one used in training.
+        placements: Offsets of the grid in token steps, like `"8"` or `"0,8"`; `""` for no offset.
+        examples: Number of test examples; None for all.
+        batch_size: Examples per batch; None for 100 images or clips.
+        best: Whether to use the weights with the best validation accuracy instead of the final ones.
+        devices: Number of devices, or of processes on the CPU.
+        accelerator: `"auto"`, `"cpu"` or `"gpu"`; None for the one used in training.
+        root: Folder of the data; None for the one used in training.
+        say: Called with one line per condition; None to print to standard output.
+        progress: Whether to produce these lines.
 
     Raises:
-        ValueError: If the run is not finished, or something does not fit.
-        OSError: If there is no such run, or data are missing.
+        ValueError: If the run is not finished, or an argument is invalid.
+        OSError: If the run does not exist, or data is missing.
     """
     moved = {} if root is None else {"data.root": str(root)}
     opened = run if isinstance(run, Run) and not moved else open_run(folder_of(run), moved)
     opened = on_devices(opened, devices, accelerator)
-    opened.result()  # whether it is finished is told before the long import
+    opened.result()  # fails early for unfinished runs, before the slow import
     from liere.evaluation.evaluate import evaluate as evaluate_run
     from liere.evaluation.placements import describe_placements
 
@@ -191,25 +193,25 @@ def predict(
     best: bool = False,
     say: Callable[[str], None] | None = None,
 ) -> list[Prediction]:
-    """Return the likeliest classes of images, resized and cropped as those that the run was tested on.
+    """Return the most likely classes of images, which are resized and cropped like the run's test images.
 
-    The data set need not be there: a run remembers its classes, image size and normalization.
+    The data set is not needed: a run stores its classes, image size and normalization.
 
     Args:
         run: The run, or its folder.
-        images: Files, folders of files, tensors `[channels, *size]` or batches of these; bytes from 0 to 255 or floats,
-            as the run's data set has them.
+        images: Files, folders of files, tensors `[channels, *size]` or batches of these; tensors are uint8 from 0 to
+            255 or floats, like the run's data set.
         size: Side of the images; None for that of the training images.
-        top: How many classes to name.
-        best: Whether to take the weights of the best validation instead of the final ones.
-        say: Receives a line for each file that cannot be read, which is skipped; None for `warnings.warn`.
+        top: Number of classes to return per image.
+        best: Whether to use the weights with the best validation accuracy instead of the final ones.
+        say: Called with one line for each file that cannot be read and is skipped; None for `warnings.warn`.
 
     Returns:
-        One per image, in order: its `source`, and its `classes` with their `probabilities`, the likeliest first.
+        One prediction per image, in order: its `source`, and its `classes` and `probabilities`, most likely first.
 
     Raises:
-        OSError: If there is no such run, or it has no such weights.
-        ValueError: If nothing can be read, or tensors do not fit the run.
+        OSError: If the run does not exist, or its weights are missing.
+        ValueError: If no image can be read, or tensors do not match the run.
     """
     opened = run if isinstance(run, Run) else open_run(Path(run))
     return predict_with(opened, images, size=size, weights="best" if best else "final", top=top, say=say)

@@ -1,1 +1,1 @@
-"""Training: configuration, optimiser and schedule, the order of examples, checkpoints, runs."""
+"""Training of runs: optimizer and schedule, data, logs, checkpoints and stop requests."""

@@ -1,4 +1,4 @@
-"""What Lightning trains: a model, its loss and its optimizer."""
+"""The Lightning module: a model, its loss and its optimizer."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ __all__ = ["Classifier", "Score"]
 
 @dataclass(frozen=True)
 class Score:
-    """How well some examples were classified."""
+    """Accuracy and loss over some examples."""
 
     accuracy: float
     loss: float
 
 
 class Classifier(pl.LightningModule):  # type: ignore[misc, name-defined]
-    """A model with its loss.
+    """A model with its loss and optimizer.
 
-    Randomness of a step (dropout) is a function of the seed and the step: nothing of it has to be kept for resuming.
+    Dropout is seeded by the seed and the step, so that no generator state has to be saved for resuming.
 
     Args:
-        model: What maps images to logits.
-        config: The run.
-        facts: Of its data.
-        first_step: Steps that were taken before.
+        model: Model that maps normalized images to logits.
+        config: Configuration of the run.
+        facts: Facts of its data.
+        first_step: Steps completed before, if resumed.
     """
 
     def __init__(self, model: VisionTransformer, config: RunConfig, facts: DataFacts, *, first_step: int = 0) -> None:
@@ -53,16 +53,16 @@ class Classifier(pl.LightningModule):  # type: ignore[misc, name-defined]
 
     @property
     def step(self) -> int:
-        """Steps that were taken, in this process and before."""
+        """Completed steps, in this process and before."""
         return self.first_step + self.trainer.global_step
 
     def setup(self, stage: str) -> None:
-        """Set the number of threads, after Lightning has done so for several processes."""
+        """Set the number of threads after Lightning has changed it for several processes."""
         if self.config.hardware.threads is not None:
             torch.set_num_threads(self.config.hardware.threads)
 
     def configure_optimizers(self) -> dict[str, Any]:
-        """Return the optimizer, and the schedule from the first step on."""
+        """Return the optimizer and the schedule, starting at the first step."""
         optimizer = make_optimizer(self.model, self.config.optimizer)
 
         def factor(step: int) -> float:
@@ -77,15 +77,15 @@ class Classifier(pl.LightningModule):  # type: ignore[misc, name-defined]
 
     @property
     def model(self) -> VisionTransformer:
-        """What maps normalized images to logits."""
+        """The model that maps normalized images to logits."""
         return self.images.model
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return the logits of images as a data set has them."""
+        """Return the logits of raw images of the data set."""
         return self.images(images)
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
-        """Seed this part of this step."""
+        """Seed dropout for this part of this step."""
         part = batch_idx % self.config.training.accumulate
         torch.manual_seed(seed_of(self.config.training.seed, self.step, part, self.global_rank))
 
@@ -94,15 +94,15 @@ class Classifier(pl.LightningModule):  # type: ignore[misc, name-defined]
         return F.cross_entropy(self(batch.images), batch.labels)
 
     def on_validation_epoch_start(self) -> None:
-        """Begin to count."""
+        """Reset the counts."""
         self._sums = torch.zeros(3, device=self.device)
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
-        """Count examples, right answers and losses."""
+        """Add the examples, correct answers and losses of a batch."""
         _, losses, right = self.images.classify(batch)
         self._sums += torch.stack([torch.ones_like(losses), right, losses]).sum(1)
 
     def on_validation_epoch_end(self) -> None:
-        """Sum over processes, each of which saw other examples."""
+        """Sum over processes, each of which saw different examples."""
         examples, right, loss = self.trainer.strategy.reduce(self._sums, reduce_op="sum").tolist()
         self.validation = Score(right / examples, loss / examples)

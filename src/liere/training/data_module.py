@@ -1,4 +1,4 @@
-"""The batches that Lightning trains and validates on."""
+"""The data loaders for training and validation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["TrainingData"]
 
 
 class TrainingData(pl.LightningDataModule):  # type: ignore[misc, name-defined]
-    """The loaders of a run. What Lightning calls an epoch are the steps up to the next validation."""
+    """The data loaders of a run; a Lightning epoch consists of the steps up to the next validation."""
 
     def __init__(self, run: Run, classifier: Classifier) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class TrainingData(pl.LightningDataModule):  # type: ignore[misc, name-defined]
         self.order = ExampleOrder(len(self.train_data), config.training.seed)
 
     def train_dataloader(self) -> DataLoader[Batch]:
-        """Return the batches from the present step to the next validation."""
+        """Return the batches from the current step to the next validation."""
         training, step = self.config.training, self.classifier.step
         stop = min((step // training.validate_every + 1) * training.validate_every, training.steps)
         batches = TrainingBatches(
@@ -46,7 +46,7 @@ class TrainingData(pl.LightningDataModule):  # type: ignore[misc, name-defined]
         return self._loader(self.train_data, batches)
 
     def val_dataloader(self) -> DataLoader[Batch]:
-        """Return the examples to validate with, this process's part of them."""
+        """Return this process's part of the validation examples."""
         size = self.config.training.part_size
         batches = EvaluationBatches(len(self.val_data), size, self.trainer.global_rank, self.trainer.world_size)
         return self._loader(self.val_data, batches)

@@ -1,4 +1,4 @@
-"""Train a run from wherever it is to its end."""
+"""Training of a run from its newest checkpoint to the end."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ def train(
     logger: Any | None = None,
     progress: bool = True,
 ) -> dict[str, Any]:
-    """Train a run to its end, from its newest whole checkpoint or from the beginning, and return its result.
+    """Train a run to its end, from its newest valid checkpoint or from the beginning, and return its result.
 
-    Where the run has more `training.examples` than its folder says, a shorter run is trained longer.
+    If the run has more `training.examples` than the configuration in its folder, training is extended.
 
     Args:
         run: The run.
-        say: Receives lines about progress and damaged checkpoints.
-        request: When to stop earlier.
-        patience: Seconds to wait for another process that is training it.
+        say: Function called with lines about progress and damaged checkpoints.
+        request: Request to stop early.
+        patience: Seconds to wait for another process that is training the run.
         logger: A Lightning logger to use instead of the configuration's.
-        progress: Whether to show how far it is.
+        progress: Whether to show progress.
 
     Raises:
-        StoppedError: If it was stopped earlier, by Ctrl-C or SIGTERM say. It is saved and can be resumed.
-        OSError: If it cannot be saved; earlier checkpoints are still there.
-        ValueError: If another process is training it, or the logger cannot begin.
+        StoppedError: If it was stopped early, for example by Ctrl-C or SIGTERM; it is saved and can be resumed.
+        OSError: If it cannot be saved; earlier checkpoints are kept.
+        ValueError: If another process is training it, or the logger cannot start.
     """
-    # Further processes of a distributed run are started by the first one, which has the lock and does the talking.
+    # The first process of a distributed run starts the others, holds the lock and prints messages.
     is_first = is_first_process()
     say = say if is_first else _say_nothing
     request = request or StopRequest()
@@ -85,7 +85,7 @@ def train(
 
 
 def _newest_model(run: Run, say: Callable[[str], None]) -> tuple[VisionTransformer, Checkpoint | None]:
-    """Return the model as far as it was trained, and the checkpoint that it comes from, if any."""
+    """Return the model as trained so far, and its checkpoint, if any."""
     config, model = run.config, build_model(run.config, run.facts)
     checkpoint, refused = load_newest(
         run.checkpoints,
@@ -101,15 +101,15 @@ def _newest_model(run: Run, say: Callable[[str], None]) -> tuple[VisionTransform
         _start_from(model, source, say)
     if checkpoint is not None:
         model.load_state_dict(checkpoint.state_dict)
-        say(f"{run.folder.name}: going on after step {checkpoint.step:,} of {config.training.steps:,}")
+        say(f"{run.folder.name}: resuming after step {checkpoint.step:,} of {config.training.steps:,}")
     elif refused:
-        say(f"{run.folder.name}: no whole checkpoint is left, starting from the beginning")
+        say(f"{run.folder.name}: no valid checkpoint is left, starting from the beginning")
     return model, checkpoint
 
 
 def _start_from(model: VisionTransformer, source: Run, say: Callable[[str], None]) -> None:
-    """Give a model the final weights of a finished run."""
-    source.result()  # whether it is finished
+    """Load the final weights of a finished run into a model."""
+    source.result()  # raises an error if it is not finished
     try:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
@@ -118,8 +118,8 @@ def _start_from(model: VisionTransformer, source: Run, say: Callable[[str], None
             say(f"warning: training.start_from {source.folder}: {warning.message}")
     except RuntimeError as error:
         raise InputError(
-            f"training.start_from {source.folder} is of another model: {' '.join(str(error).split())}; at another "
-            "image size, say with model.image_size what the first one was trained at"
+            f"training.start_from {source.folder} has another model: {' '.join(str(error).split())}; for another "
+            "image size, set model.image_size to the image size of that run"
         ) from None
 
 
@@ -163,7 +163,7 @@ def _fit(
         shield_new_processes(trainer)
         data = TrainingData(run, classifier)
         if is_first_process() and (reason := request.reason(0)):
-            raise StoppedError(reason)  # before other processes are started
+            raise StoppedError(reason)  # before other processes start
         if logger is not None:
             open_logger(logger, config.model_dump(mode="json"))
         with quiet_events():
@@ -186,7 +186,7 @@ def _finish(run: Run, model: VisionTransformer, journal: Journal, *, step: int, 
         "versions": versions(("torch", "lightning")),
     }
     if is_first_process():
-        finish_saving(run.checkpoints)  # where no step was left to take
+        finish_saving(run.checkpoints)  # needed if no steps were left to train
         save_weights(model.state_dict(), run.final_weights, run.facts)
         write_atomically(run.result_file, json.dumps(result, indent=1) + "\n")
     return result

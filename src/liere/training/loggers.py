@@ -1,4 +1,4 @@
-"""The logger of a run: TensorBoard, or any logger of Lightning that a configuration or a caller names."""
+"""The logger of a run: TensorBoard, or any Lightning logger set in the configuration or by the caller."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ EXAMPLE = "lightning.pytorch.loggers.CSVLogger"
 
 
 def make_logger(config: LoggerConfig, folder: Path) -> Any | None:
-    """Return the logger that a configuration names; None if it names none.
+    """Return the logger of a configuration; None if it has none.
 
     Args:
-        config: Its class and arguments.
-        folder: Of the run: `save_dir`, where the class has it and the configuration does not say.
+        config: Class and arguments of the logger.
+        folder: Folder of the run, the default for an argument `save_dir`.
 
     Raises:
-        ValueError: If there is no such class, it is no logger of Lightning, or it does not take these arguments.
+        ValueError: If the class does not exist, is not a Lightning logger, or does not accept these arguments.
     """
     if config.class_path is None:
         if config.init_args:
             raise InputError(
-                f"logger.init_args {shorten(str(config.init_args))} lack logger.class_path: give one, like {EXAMPLE}"
+                f"logger.init_args {shorten(str(config.init_args))} needs logger.class_path: set it, e.g. {EXAMPLE}"
             )
         return None
     kind = _find_class(config.class_path)
@@ -41,26 +41,26 @@ def make_logger(config: LoggerConfig, folder: Path) -> Any | None:
         arguments.setdefault("save_dir", str(folder))
     try:
         return kind(**arguments)
-    except Exception as error:  # loggers raise what they like
-        raise InputError(f"logger {config.class_path} cannot be made: {_told(error)}") from error
+    except Exception as error:  # loggers may raise anything
+        raise InputError(f"logger {config.class_path} cannot be created: {_told(error)}") from error
 
 
 def open_logger(logger: Any, settings: dict[str, Any]) -> None:
-    """Have a logger begin and note the configuration of the run, so that what is wrong with it is told at once.
+    """Start a logger and log the configuration of the run, so that problems are reported at once.
 
     Raises:
-        ValueError: If it cannot, because it is not logged in to a service, say.
+        ValueError: If it fails, for example because it is not logged in to a service.
     """
     is_logger = isinstance(logger, _logger_classes())
     if not is_logger:
         raise InputError(
-            f"logger must be a logger of Lightning, got {shorten(repr(logger))}: use one like {EXAMPLE}(save_dir)"
+            f"logger must be a Lightning logger, got {shorten(repr(logger))}: use for example {EXAMPLE}(save_dir)"
         )
     try:
         _ = logger.experiment
         logger.log_hyperparams(settings)
     except Exception as error:
-        raise InputError(f"logger {type(logger).__name__} cannot begin: {_told(error)}") from error
+        raise InputError(f"logger {type(logger).__name__} cannot start: {_told(error)}") from error
 
 
 def _find_class(path: str) -> type:
@@ -69,16 +69,16 @@ def _find_class(path: str) -> type:
         found = getattr(importlib.import_module(module), name) if module else None
     except (ImportError, AttributeError, ValueError) as error:
         raise InputError(
-            f"logger.class_path {shorten(path)!r} cannot be imported ({reason(error)}): install it, or name another "
-            f"class, like {EXAMPLE}"
+            f"logger.class_path {shorten(path)!r} cannot be imported ({reason(error)}): install it, or use another "
+            f"class, for example {EXAMPLE}"
         ) from None
     if not (isinstance(found, type) and issubclass(found, _logger_classes())):
-        raise InputError(f"logger.class_path {shorten(path)!r} is no logger of Lightning: name one like {EXAMPLE}")
+        raise InputError(f"logger.class_path {shorten(path)!r} is not a Lightning logger: use for example {EXAMPLE}")
     return found
 
 
 def _logger_classes() -> tuple[Any, ...]:
-    """Return the base class, of both packages that Lightning is published as, where they are there."""
+    """Return the base classes of loggers in the installed packages of Lightning, new and old."""
     from lightning.pytorch.loggers.logger import Logger
 
     try:
@@ -89,4 +89,4 @@ def _logger_classes() -> tuple[Any, ...]:
 
 
 def _told(error: Exception) -> str:
-    return f"{reason(error)} ({type(error).__name__}); see logger.init_args in docs/training.md"
+    return f"{reason(error)} ({type(error).__name__}); see logger.init_args in docs/how-to/train.md"

@@ -19,21 +19,21 @@ ITERATIONS = 5
 
 
 class Muon(torch.optim.Optimizer):
-    """Step groups of weight matrices along their orthogonalized momentum, and all other groups by AdamW.
+    """Step groups of weight matrices along their orthogonalized momentum, and all other groups with AdamW.
 
     All directions of a matrix learn at the same rate, so that small transformers leave plateaus earlier than with Adam.
-    `torch.optim.Muon` takes matrices alone and computes in bfloat16; here both kinds of parameters share one optimizer
-    with one state to save, and matrices keep the digits of their type.
+    `torch.optim.Muon` accepts only matrices and computes in bfloat16; here both kinds of parameters share one optimizer
+    with one state to save, and matrices keep the precision of their dtype.
 
     Args:
-        groups: Parameter groups. Those with `"matrix_blocks": n` are stepped by Muon: 2-D parameters whose rows are cut
-            into n equal blocks, each orthogonalized by itself (3 for a fused q, k, v projection). The default 0 means
-            AdamW.
-        momentum: Decay of the momentum of matrices; also an entry of a group.
-        **options: Options of AdamW, such as `betas`, for the other groups; `lr` and `weight_decay` are for all.
+        groups: Parameter groups. Groups with `"matrix_blocks": n` are stepped by Muon: 2-D parameters whose rows are
+            divided into n equal blocks, each orthogonalized separately (3 for a fused q, k, v projection). The default
+            0 means AdamW.
+        momentum: Decay of the momentum of matrices; can be set per group.
+        **options: Options of AdamW for the other groups, such as `betas`; `lr` and `weight_decay` apply to all.
 
     Raises:
-        ValueError: If a group with `matrix_blocks` has a parameter that is no matrix, or whose rows it does not divide.
+        ValueError: If a parameter of a group with `matrix_blocks` is not a matrix, or its rows are not divisible by it.
 
     Example:
         >>> layer = torch.nn.Linear(4, 8)
@@ -47,11 +47,11 @@ class Muon(torch.optim.Optimizer):
     """
 
     def __init__(self, groups: Iterable[dict[str, Any]], *, momentum: float = 0.95, **options: Any) -> None:
-        self._adam = torch.optim.AdamW([torch.zeros(0)], **options)  # gets its groups and their state in each step
+        self._adam = torch.optim.AdamW([torch.zeros(0)], **options)  # receives its groups and their state in each step
         super().__init__(groups, self._adam.defaults | {"matrix_blocks": 0, "momentum": momentum})
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a group, whose matrices have to fit its `matrix_blocks`."""
+        """Add a group after checking that its matrices fit its `matrix_blocks`."""
         super().add_param_group(param_group)
         group = self.param_groups[-1]
         blocks = group["matrix_blocks"]
@@ -61,7 +61,7 @@ class Muon(torch.optim.Optimizer):
             if parameter.ndim != 2 or parameter.shape[0] % blocks:
                 raise InputError(
                     f"a group with matrix_blocks={blocks} has a parameter of shape {list(parameter.shape)}: use "
-                    "matrices whose rows that number divides"
+                    "matrices whose number of rows is divisible by matrix_blocks"
                 )
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -95,7 +95,7 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonalize(matrix: Float[Tensor, "rows columns"]) -> Float[Tensor, "rows columns"]:
-    """Return about the nearest matrix with orthonormal rows or columns: same singular vectors, singular values near 1.
+    """Return a nearly orthogonal matrix with the same singular vectors and singular values near 1.
 
     Example:
         >>> singular_values = torch.linalg.svdvals(orthogonalize(torch.diag(torch.tensor([1.0, 0.1, 0.02]))))

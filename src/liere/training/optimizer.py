@@ -1,4 +1,4 @@
-"""The optimizer and its schedule."""
+"""The optimizer and its learning-rate schedule."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["kept_shapes", "learning_rate_factor", "make_optimizer"]
 
 
 def learning_rate_factor(step: int, *, total_steps: int, warmup_steps: int) -> float:
-    """Return by what the learning rate of a step is multiplied: up to 1 in a line, then down to 0 in half a cosine.
+    """Return the learning-rate factor of a step: linear warm-up to 1, then cosine decay to 0.
 
     Args:
-        step: From 0 to `total_steps` - 1.
+        step: Step, from 0 to `total_steps` - 1.
         total_steps: Steps of the whole run.
-        warmup_steps: Steps of the line; the one after them has the full rate.
+        warmup_steps: Steps of the warm-up; the step after them has the full rate.
 
     Example:
         >>> [round(learning_rate_factor(step, total_steps=6, warmup_steps=2), 2) for step in range(6)]
@@ -33,12 +33,12 @@ def learning_rate_factor(step: int, *, total_steps: int, warmup_steps: int) -> f
 
 
 def make_optimizer(model: VisionTransformer, config: OptimizerConfig) -> torch.optim.Optimizer:
-    """Return the optimizer of a model's parameters: Adam, or Muon for the matrices of the layers and Adam for the rest.
+    """Return the optimizer of a model: Adam, or Muon for the matrices of the layers and Adam for the rest.
 
-    With `muon_for_qkv` false, the projections to queries, keys and values belong to the rest.
+    Without `muon_for_qkv`, the query, key and value projections also use Adam.
 
-    Generators may have a learning rate of their own. Weight decay is decoupled and spares vectors and what the model's
-    `no_weight_decay` names.
+    Generators may have their own learning rate. Weight decay is decoupled and not applied to vectors and to the
+    parameters in the model's `no_weight_decay`.
     """
     spared = model.no_weight_decay()
     groups: dict[tuple[float, float, int], list[nn.Parameter]] = {}
@@ -61,7 +61,7 @@ def make_optimizer(model: VisionTransformer, config: OptimizerConfig) -> torch.o
 
 
 def kept_shapes(optimizer: torch.optim.Optimizer) -> list[dict[str, torch.Size]]:
-    """Return the shapes of what an optimizer of `make_optimizer` keeps for each parameter once it has taken a step."""
+    """Return the shapes of the state of each parameter in an optimizer of `make_optimizer` after its first step."""
     return [
         {"momentum": parameter.shape}
         if group["matrix_blocks"]

@@ -1,4 +1,4 @@
-"""How far a run is."""
+"""The progress line of a run."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ pl = import_lightning()
 
 __all__ = ["Progress"]
 
-LONG_WAIT = 0.2  # share of the time from which on it is told
+LONG_WAIT = 0.2  # fraction of the time above which waiting is shown
 
 
 class Progress(pl.Callback):  # type: ignore[misc, name-defined]
     """Show examples, throughput, time left, the latest figures of the log, and whether training waits for data.
 
     Args:
-        journal: Where figures come from.
-        name: What to call the run.
-        say: Receives a line now and then where standard error is not a terminal.
-        is_shown: Whether anything is shown.
+        journal: Log of the run, the source of the metrics.
+        name: Name of the run.
+        say: Function called with a line from time to time if standard error is not a terminal.
+        is_shown: Whether to show anything.
     """
 
     def __init__(self, journal: Journal, name: str, say: Callable[[str], None], *, is_shown: bool = True) -> None:
@@ -34,30 +34,30 @@ class Progress(pl.Callback):  # type: ignore[misc, name-defined]
         self.line = ProgressLine(say, is_shown=is_shown)
         self.start = 0.0
         self.first = 0
-        self.waited = 0.0  # seconds, for data
+        self.waited = 0.0  # seconds spent waiting for data
         self.last_end: float | None = None
 
     def on_train_start(self, trainer: Any, classifier: Classifier) -> None:
-        """Begin."""
+        """Start the clock."""
         training = classifier.config.training
         self.first = classifier.step * training.batch_size
         self.start = time.monotonic()
 
     def on_train_batch_start(self, trainer: Any, classifier: Classifier, *_: Any) -> None:
-        """Add up how long the batch was waited for."""
+        """Add the time spent waiting for the batch."""
         if self.last_end is not None:
             self.waited += time.monotonic() - self.last_end
 
     def on_validation_start(self, trainer: Any, classifier: Classifier) -> None:
-        """Do not count a validation as waiting."""
+        """Do not count validation as waiting."""
         self.last_end = None
 
     def on_train_epoch_end(self, trainer: Any, classifier: Classifier) -> None:
-        """Do not count what comes between two parts of training as waiting."""
+        """Do not count the time between two Lightning epochs as waiting."""
         self.last_end = None
 
     def on_train_batch_end(self, trainer: Any, classifier: Classifier, *_: Any) -> None:
-        """Go on."""
+        """Update the progress line."""
         self.last_end = time.monotonic()
         if not trainer.is_global_zero:
             return
@@ -69,11 +69,11 @@ class Progress(pl.Callback):  # type: ignore[misc, name-defined]
         self.line.show(f"{self.name}: {share}, {rate:,.0f} per second, {left} left{self._figures()}")
 
     def on_train_end(self, trainer: Any, classifier: Classifier) -> None:
-        """Make room for what came out."""
+        """Clear the progress line before the result is printed."""
         self.line.clear()
 
     def on_exception(self, trainer: Any, classifier: Classifier, exception: BaseException) -> None:
-        """Make room for the message."""
+        """Clear the progress line before the error is printed."""
         self.line.clear()
 
     def _figures(self) -> str:

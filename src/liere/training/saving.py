@@ -1,4 +1,4 @@
-"""Saving a run while it is trained: every few steps, after validations, and when it is asked to stop."""
+"""Checkpoints during training: every few steps, after validations, and when a stop is requested."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["Saver"]
 
 
 class Saver(pl.Callback):  # type: ignore[misc, name-defined]
-    """Save the run every few steps, after validations, and when it is asked to stop.
+    """Save the run every few steps, after validations, and when a stop is requested.
 
     Args:
         run: The run.
-        journal: Its log, which is saved along; it comes before this callback.
-        checkpoint: What the run goes on from; None at its beginning.
-        request: Asked after every step.
-        clock: Returns the seconds that the run has taken.
+        journal: Log of the run, whose state is saved too; must precede this callback.
+        checkpoint: Checkpoint to resume from; None at the start.
+        request: Stop request, checked after every step.
+        clock: Function that returns the training time in seconds.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Saver(pl.Callback):  # type: ignore[misc, name-defined]
         self.run, self.journal, self.checkpoint, self.request, self.clock = run, journal, checkpoint, request, clock
 
     def on_train_start(self, trainer: Any, classifier: Classifier) -> None:
-        """Give the optimizer its state back, or stop if that was asked for; learning rates are the schedule's."""
+        """Restore the optimizer state except learning rates, which the schedule sets; stop if requested."""
         if reason := self._common_reason(trainer):
             raise StoppedError(reason)
         if self.checkpoint is not None:
@@ -54,7 +54,7 @@ class Saver(pl.Callback):  # type: ignore[misc, name-defined]
     def on_train_batch_end(
         self, trainer: Any, classifier: Classifier, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Save where it is due; a step with a validation is saved after that."""
+        """Save if due; a step with a validation is saved after the validation."""
         training = self.run.config.training
         if (batch_idx + 1) % training.accumulate:
             return
@@ -65,11 +65,11 @@ class Saver(pl.Callback):  # type: ignore[misc, name-defined]
         if reason or step % training.checkpoint_every == 0:
             self._save(trainer, classifier)
         if reason:
-            trainer.strategy.barrier()  # nobody leaves before it is saved
+            trainer.strategy.barrier()  # no process exits before the run is saved
             raise StoppedError(reason)
 
     def on_validation_end(self, trainer: Any, classifier: Classifier) -> None:
-        """Save, the best weights too; stop if that was asked for or the target is reached."""
+        """Save the run and the best weights; stop if requested or the target is reached."""
         score, target = classifier.validation, self.run.config.training.stop_at_accuracy
         assert score is not None
         if self.journal.best is not None and self.journal.best["step"] == classifier.step and trainer.is_global_zero:
@@ -84,14 +84,14 @@ class Saver(pl.Callback):  # type: ignore[misc, name-defined]
             raise StoppedError(reason)
 
     def _reason(self, trainer: Any) -> str | None:
-        """Return why to stop after this step; asking other processes takes time, so that is not done every step."""
+        """Return the reason to stop after this step, if any; other processes are not asked every step, to save time."""
         is_due = trainer.global_step % self.run.config.training.log_every == 0
         if trainer.world_size == 1 or is_due or trainer.global_step == self.request.further_steps:
             return self._common_reason(trainer)
         return None
 
     def _common_reason(self, trainer: Any) -> str | None:
-        """Return why to stop; when one process has a reason, all have it, and its signal."""
+        """Return the reason to stop, shared with its signal by all processes if one has it."""
         reason = self.request.reason(trainer.global_step)
         if trainer.world_size == 1:
             return reason

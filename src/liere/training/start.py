@@ -1,4 +1,4 @@
-"""Beginning and resuming a run: everything is checked, and what it costs is told, before the first step."""
+"""Starting and resuming a run, with all checks and a cost estimate before the first step."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from liere_command.signals import say_on_leaving
 
 __all__ = ["SignalStop", "begin_run", "check_run", "train_run"]
 
-PATIENCE = 60.0  # seconds for the first process to make the folder
-LOCK_PATIENCE = 10.0  # seconds for a process that was killed to be gone
+PATIENCE = 60.0  # seconds for the first process to create the folder
+LOCK_PATIENCE = 10.0  # seconds for a killed process to disappear
 
 
 class SignalStop(KeyboardInterrupt):
-    """Ctrl-C or another signal stopped training. What was done is saved, and can be resumed.
+    """Raised when Ctrl-C or another signal stopped training; the run is saved and can be resumed.
 
     Attributes:
-        signal: Its number.
+        signal: Number of the signal.
     """
 
     def __init__(self, message: str, signal: int) -> None:
@@ -36,16 +36,16 @@ class SignalStop(KeyboardInterrupt):
 
 
 def check_run(config: RunConfig, folder: Path, tell: Callable[[str], None]) -> None:
-    """Build everything once, so that what does not fit is told now, and tell what the run will cost.
+    """Build everything once to report problems early, and report the estimated cost of the run.
 
     Args:
-        config: The run.
-        folder: Where it is or will be.
-        tell: Receives two lines.
+        config: Configuration of the run.
+        folder: Current or future folder of the run.
+        tell: Function called with two lines.
 
     Raises:
-        OSError: If data are missing, or the disk has no room for checkpoints.
-        ValueError: If something does not fit.
+        OSError: If data are missing, or the disk has too little space for checkpoints.
+        ValueError: If parts of the configuration do not fit together.
     """
     config.hardware.check()
     for split in ("train", "test"):
@@ -54,20 +54,20 @@ def check_run(config: RunConfig, folder: Path, tell: Callable[[str], None]) -> N
     cost = estimate_cost(config, build_model(config))
     examples = config.training.steps * config.training.batch_size
     tell(f"{folder.name}: {config.model.encoding}, {examples:,} examples in {config.training.steps:,} steps")
-    counted = " for this arithmetic; start-up, data loading and checkpoints come on top"
+    counted = " for the computation alone; startup, data loading and checkpoints take extra time"
     tell(f"{folder.name}: {cost}{'' if cost.seconds is None else counted}")
     _check_space(folder, cost)
 
 
 def begin_run(config: RunConfig, folder: Path, tell: Callable[[str], None], *, dry: bool = False) -> Run | None:
-    """Make the folder of a new run, with everything checked; None for a dry run, which makes nothing.
+    """Check a new run and create its folder; return None for a dry run, which creates nothing.
 
-    Further processes of a distributed run wait for the first one, and open what it has made.
+    Other processes of a distributed run wait for the first one and open the folder that it creates.
 
     Raises:
         ImportError: If a package for training is missing.
-        OSError: If data are missing, or the folder cannot be made.
-        ValueError: If something does not fit, or is in the way.
+        OSError: If data are missing, or the folder cannot be created.
+        ValueError: If parts of the configuration do not fit together, or the folder exists.
     """
     if not is_first_process():
         if dry:
@@ -78,7 +78,7 @@ def begin_run(config: RunConfig, folder: Path, tell: Callable[[str], None], *, d
     check_run(config, folder, tell)
     if dry:
         return None
-    require(*TRAINING)  # a missing package is an error before there is a folder
+    require(*TRAINING)  # report missing packages before the folder is created
     importlib.import_module("liere.training.fit")
     return create_run(folder, config)
 
@@ -92,19 +92,19 @@ def train_run(
     logger: Any = None,
     progress: bool = True,
 ) -> None:
-    """Train a run to its end, or so many steps, and tell how it ended.
+    """Train a run to its end or for some steps, and report how it ended.
 
     Args:
         run: The run.
-        tell: Receives a line when it ends.
-        warn: Receives lines about progress and damaged checkpoints.
-        steps: Take at most so many steps now; None for all.
-        logger: A Lightning logger instead of the configuration's.
-        progress: Whether to show how far it is.
+        tell: Function called with a line at the end.
+        warn: Function called with lines about progress and damaged checkpoints.
+        steps: Maximum number of steps to train now; None for all.
+        logger: A Lightning logger to use instead of the configuration's.
+        progress: Whether to show progress.
 
     Raises:
-        SignalStop: If a signal stopped it. It is saved, and can be resumed.
-        OSError: If it cannot be saved; earlier checkpoints are still there.
+        SignalStop: If a signal stopped it; it is saved and can be resumed.
+        OSError: If it cannot be saved; earlier checkpoints are kept.
         ValueError: If another process is training it.
     """
     from liere.training.fit import train
@@ -121,7 +121,7 @@ def train_run(
         if request.signal is not None and is_first_process():
             raise SignalStop(line, request.signal) from None
         if request.signal is not None:
-            # Lightning takes another process's exit code for a crash, and would kill the first one for it.
+            # Lightning would treat another exit code as a crash and kill the first process.
             raise SystemExit(0) from None
         return
     if is_first_process():
@@ -133,14 +133,14 @@ def train_run(
 
 
 def _how_to_resume(run: Run) -> str:
-    """Return what to do with a run that was stopped, as the end of a sentence."""
+    """Return how to resume a stopped run, as the end of a sentence."""
     if any(run.checkpoints.glob("*.ckpt")) or run.best_weights.exists():
         return f"; resume with: liere train --resume {run.folder}"
     return " before its first checkpoint: nothing to save, run the same command again"
 
 
 def _check_space(folder: Path, cost: Cost) -> None:
-    """Make sure that checkpoints will fit: three for a moment, each of weights and two averages, and weights twice."""
+    """Raise `OSError` if the disk has no space for three checkpoints (weights, two averages) and two weight files."""
     while not folder.exists():
         folder = folder.parent
     needed = 4 * cost.parameters * (3 * 3 + 2)
@@ -153,9 +153,9 @@ def _check_space(folder: Path, cost: Cost) -> None:
 
 
 def _wait_for(file: Path) -> None:
-    """Wait until the first process, maybe on another machine, has made a file."""
+    """Wait until the first process, possibly on another machine, has created a file."""
     deadline = time.monotonic() + PATIENCE
     while not file.exists():
         if time.monotonic() > deadline:
-            raise FileNotFoundError(f"the first process has not made {file} in {PATIENCE:.0f} s: is the folder shared?")
+            raise FileNotFoundError(f"the first process did not create {file} in {PATIENCE:.0f} s: use a shared folder")
         time.sleep(0.5)

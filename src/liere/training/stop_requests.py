@@ -1,4 +1,4 @@
-"""Stopping a run between two steps: why, and how signals ask for it."""
+"""Requests to stop a run between two steps, for example by a signal."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ __all__ = ["StopRequest", "StoppedError", "shield_new_processes", "stop_on_signa
 
 
 class StoppedError(Exception):
-    """A run was stopped before its end. What it has done is saved, if it has done anything."""
+    """Raised when a run was stopped before its end; completed steps are saved."""
 
 
 @dataclass
 class StopRequest:
-    """Why a run should stop after this step, if it should.
+    """A request to stop a run early.
 
     Attributes:
-        signal: The signal that asked for it.
-        further_steps: Stop after so many; None for the run's end.
-        parent: Stop when this can be read, as `local_processes.Slot` has it; None to live on without a parent.
+        signal: Signal that requested it, if any.
+        further_steps: Stop after this many steps; None for the end of the run.
+        parent: Stop when this can be read, as set up by `local_processes.Slot`; None for no parent.
     """
 
     signal: int | None = None
@@ -34,24 +34,24 @@ class StopRequest:
     parent: Connection | None = None
 
     def reason(self, steps: int) -> str | None:
-        """Return why to stop after so many steps of this process, or None to go on."""
+        """Return the reason to stop after this many steps of this process, or None to continue."""
         if self.signal is not None:
             return f"by {signal.Signals(self.signal).name}"
         if self.parent is not None and self.parent.poll():
             return "because its parent is gone"
         if self.further_steps is not None and steps >= self.further_steps:
-            return "as asked"
+            return "as requested"
         return None
 
 
 @contextmanager
 def stop_on_signals(request: StopRequest) -> Iterator[None]:
-    """Turn the first of each signal, Ctrl-C say, into a request; a second one does what it always does."""
+    """Turn the first of each signal, such as Ctrl-C, into a request; a second one has its usual effect."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     handlers: dict[int, Any] = {number: signal.getsignal(number) for number in SIGNALS}
-    # What was started to ignore a signal, in the background say, goes on ignoring it.
+    # Signals that are already ignored, for example in the background, stay ignored.
     before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
 
     def ask(number: int, frame: Any) -> None:
@@ -61,7 +61,7 @@ def stop_on_signals(request: StopRequest) -> Iterator[None]:
     for number in before:
         signal.signal(number, ask)
     if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # those that `leave_on_signals` has kept
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # blocked by `leave_on_signals`
     try:
         yield
     finally:
@@ -70,9 +70,9 @@ def stop_on_signals(request: StopRequest) -> Iterator[None]:
 
 
 def shield_new_processes(trainer: Any) -> None:
-    """Have processes that Lightning starts keep signals until they can answer: see `leave_on_signals`.
+    """Block signals in processes that Lightning starts until they can handle them: see `leave_on_signals`.
 
-    While Python itself is starting, a signal would end them, and with them the run.
+    While Python is starting, a signal would end them, and the run with them.
     """
     launcher = getattr(trainer.strategy, "launcher", None)
     start = getattr(launcher, "_call_children_scripts", None)
@@ -80,7 +80,7 @@ def shield_new_processes(trainer: Any) -> None:
         return
 
     def start_shielded() -> None:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # new processes inherit it
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # inherited by new processes
         try:
             start()
         finally:

@@ -1,4 +1,4 @@
-"""The log of a run: one line every few steps and one per validation, as CSV and for TensorBoard or another logger."""
+"""The log of a run: one entry every few steps and one per validation, as CSV and for TensorBoard or another logger."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ pl = import_lightning()
 
 __all__ = ["Journal", "quiet_events"]
 
-EVENT_THREAD = "_AsyncWriterThread"  # of TensorBoard
+EVENT_THREAD = "_AsyncWriterThread"  # TensorBoard's writer
 
 
 class Journal(pl.Callback):  # type: ignore[misc, name-defined]
-    """Write the log. After resuming, lines of steps that are taken again are dropped first.
+    """Write the log; when a run is resumed, entries of repeated steps are removed first.
 
-    Losses stay on the device until a line is written. With several processes the training loss is the first one's.
+    Losses stay on the device until they are written. With several processes, the training loss is the first one's.
 
     Args:
-        run: Whose log it is.
-        state: What `state_dict` returned when the run was saved; None at its beginning.
-        first_step: Steps that were taken before.
-        clock: Returns the seconds that the run has taken.
-        logger: A Lightning logger that has begun, to be given what TensorBoard would get; None for TensorBoard.
+        run: The run to log.
+        state: Result of `state_dict` in the checkpoint; None at the start.
+        first_step: Steps completed before, if resumed.
+        clock: Function that returns the training time in seconds.
+        logger: A Lightning logger, already started, to use instead of TensorBoard; None for TensorBoard.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Journal(pl.Callback):  # type: ignore[misc, name-defined]
         self.events: Any = None
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what has not been written yet, and the best validation."""
+        """Return the entries not written yet, and the best validation."""
         losses = [float(self.loss_sum), self.loss_count]
         return {"losses": losses, "best": self.best, "reached_target": self.reached_target}
 
@@ -72,7 +72,7 @@ class Journal(pl.Callback):  # type: ignore[misc, name-defined]
                 return
             from torch.utils.tensorboard import SummaryWriter
 
-            # Events of steps that are taken again are hidden.
+            # TensorBoard hides events of repeated steps.
             folder = self.run.folder / "tensorboard"
             try:
                 self.events = SummaryWriter(str(folder), purge_step=self.first_step + 1)
@@ -80,29 +80,29 @@ class Journal(pl.Callback):  # type: ignore[misc, name-defined]
                 raise _failure(folder, error) from error
 
     def on_before_optimizer_step(self, trainer: Any, classifier: Classifier, optimizer: Any) -> None:
-        """Note the learning rate of the step, before the schedule goes on."""
+        """Record the learning rate of the step before the schedule advances."""
         self.learning_rate = max(group["lr"] for group in optimizer.param_groups)
 
     def on_train_batch_end(
         self, trainer: Any, classifier: Classifier, outputs: dict[str, Tensor], batch: Any, batch_idx: int
     ) -> None:
-        """Add up the loss; write a line where one is due."""
+        """Add the loss; write an entry if due."""
         config = classifier.config.training
-        self.loss_sum = self.loss_sum + config.accumulate * outputs["loss"].detach()  # Lightning divides it
+        self.loss_sum = self.loss_sum + config.accumulate * outputs["loss"].detach()  # Lightning has divided it
         self.loss_count += 1
         if (batch_idx + 1) % config.accumulate == 0 and classifier.step % config.log_every == 0:
             self.latest["train_loss"] = float(self.loss_sum) / self.loss_count
             if not math.isfinite(self.latest["train_loss"]):
                 raise InputError(
-                    f"the loss is {self.latest['train_loss']} at step {classifier.step}, training has diverged: begin "
-                    "a run with a lower optimizer.learning_rate, more optimizer.warmup_steps or smaller optimizer.clip"
+                    f"the loss is {self.latest['train_loss']} at step {classifier.step}, so training has diverged: "
+                    "start a run with a lower optimizer.learning_rate or optimizer.clip, or more optimizer.warmup_steps"
                 )
             values = {"learning_rate": self.learning_rate, "train_loss": self.latest["train_loss"]}
             self._write(trainer, classifier.step, values)
             self.loss_sum, self.loss_count = 0.0, 0
 
     def on_validation_end(self, trainer: Any, classifier: Classifier) -> None:
-        """Write a line, and remember the best."""
+        """Write an entry, and keep the best validation."""
         score = classifier.validation
         assert score is not None
         self.latest["val_accuracy"] = score.accuracy
@@ -115,7 +115,7 @@ class Journal(pl.Callback):  # type: ignore[misc, name-defined]
         self._close("success")
 
     def on_exception(self, trainer: Any, classifier: Classifier, exception: BaseException) -> None:
-        """Close the log, however training ended."""
+        """Close the log after an error or a stop."""
         self._close("failed")
 
     def is_best(self, score: Score) -> bool:
@@ -128,7 +128,7 @@ class Journal(pl.Callback):  # type: ignore[misc, name-defined]
             logger.save()
             logger.finalize(status)
         if self.events is not None:
-            with contextlib.suppress(OSError):  # what is missing is in metrics.csv, too
+            with contextlib.suppress(OSError):  # metrics.csv has the same entries
                 self.events.close()
             self.events = None
 
@@ -164,12 +164,12 @@ def _append(path: Path, text: str) -> None:
 
 
 def _failure(path: Path | str, error: OSError) -> OSError:
-    return OSError(f"{path} could not be written ({error.strerror}): free some space")
+    return OSError(f"{path} could not be written ({error.strerror}): free some space or fix the permissions")
 
 
 @contextlib.contextmanager
 def quiet_events() -> Iterator[None]:
-    """Keep TensorBoard's thread from printing where it failed to write: the next line of the log fails as well."""
+    """Keep TensorBoard's thread from printing write errors, which the next log entry raises anyway."""
     before = threading.excepthook
 
     def hook(failure: threading.ExceptHookArgs) -> None:

@@ -28,7 +28,7 @@ FILES = {"cifar10": ("data_batch_3", "test_batch"), "cifar100": ("train", "test"
 
 @pytest.fixture(autouse=True)
 def forget():
-    """Read files anew, also those that a test changes."""
+    """Clear the cache, so that changed files are read again."""
     read_cifar.cache_clear()
     yield
     read_cifar.cache_clear()
@@ -89,13 +89,13 @@ class TestReading:
 class TestDamage:
     @pytest.mark.parametrize("name", NAMES)
     @pytest.mark.parametrize("as_archive", [True, False])
-    def test_another_sum_is_told(self, tmp_path, name, as_archive):
+    def test_another_sum_is_reported(self, tmp_path, name, as_archive):
         write_cifar(tmp_path, name, as_archive=as_archive)
-        with pytest.raises(ValueError, match=r"is damaged: its MD5 sum is .*--data\.verify false"):
+        with pytest.raises(ValueError, match=r"is damaged: its MD5 checksum is .*--data\.verify false"):
             read_cifar(name, tmp_path, "train")
 
     @pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.6, 0.95, 0.999])
-    def test_a_truncated_archive_is_told(self, tmp_path, share):
+    def test_a_truncated_archive_is_reported(self, tmp_path, share):
         write_cifar(tmp_path, "cifar100")
         archive = tmp_path / ARCHIVES["cifar100"]
         content = archive.read_bytes()
@@ -104,7 +104,7 @@ class TestDamage:
             read_both(tmp_path)
 
     @pytest.mark.parametrize("place", [0.01, 0.2, 0.5, 0.8])
-    def test_bytes_that_are_wrong_within_an_archive_are_told(self, tmp_path, place):
+    def test_bytes_that_are_wrong_within_an_archive_are_reported(self, tmp_path, place):
         write_cifar(tmp_path, "cifar100")
         archive = tmp_path / ARCHIVES["cifar100"]
         content = bytearray(archive.read_bytes())
@@ -115,7 +115,7 @@ class TestDamage:
             read_both(tmp_path)
 
     @pytest.mark.parametrize("content", [b"", b"<html>404</html>", gzip.compress(b"no tar", mtime=0)])
-    def test_another_file_instead_of_an_archive_is_told(self, tmp_path, content):
+    def test_another_file_instead_of_an_archive_is_reported(self, tmp_path, content):
         (tmp_path / ARCHIVES["cifar10"]).write_bytes(content)
         with pytest.raises(ValueError, match="is damaged"):
             read_cifar("cifar10", tmp_path, "train", verify=False)
@@ -151,7 +151,7 @@ class TestDamage:
         ],
         ids=["no labels", "no data", "a label is missing", "small", "float", "numbers", "a list"],
     )
-    def test_a_pickle_of_something_else_is_told(self, tmp_path, content):
+    def test_a_pickle_of_something_else_is_reported(self, tmp_path, content):
         (tmp_path / FOLDERS["cifar100"]).mkdir()
         (tmp_path / FOLDERS["cifar100"] / "train").write_bytes(python2_pickle(content))
         with pytest.raises(ValueError, match=f"{FOLDERS['cifar100']}.* is damaged"):
@@ -171,7 +171,7 @@ class TestDamage:
                 tar.add(folder, folder.name)
             (folder / "train").unlink()
             folder.rmdir()
-        with pytest.raises(ValueError, match=r"it asks for (posix|nt|os)\.system"):
+        with pytest.raises(ValueError, match=r"it refers to (posix|nt|os)\.system"):
             read_cifar("cifar100", tmp_path, "train", verify=False)
         assert not (tmp_path / "executed").exists()
 
@@ -191,7 +191,7 @@ class TestDamage:
             {"data": np.zeros((2, 3072), np.int8), "fine_labels": [1, 2]},
         ],
     )
-    def test_a_batch_without_an_image_and_a_class_for_each_label_is_told(self, tmp_path, content):
+    def test_a_batch_without_an_image_and_a_class_for_each_label_is_reported(self, tmp_path, content):
         (tmp_path / FOLDERS["cifar100"]).mkdir()
         (tmp_path / FOLDERS["cifar100"] / "train").write_bytes(python2_pickle(content))
         with pytest.raises(ValueError, match=f"{FOLDERS['cifar100']}/train is damaged .*download it again") as raised:
@@ -199,13 +199,13 @@ class TestDamage:
         assert "\n" not in str(raised.value)
 
     @pytest.mark.parametrize("name", NAMES)
-    def test_no_data_at_all_is_told_with_where_to_look(self, tmp_path, name):
+    def test_no_data_at_all_is_reported_with_where_to_look(self, tmp_path, name):
         with pytest.raises(FileNotFoundError, match=rf"no {name} in .*{FOLDERS[name]}.*--data\.root"):
             read_cifar(name, tmp_path / "nowhere", "train")
 
 
 def write_tar(path, *members):
-    """Write an archive of members with a name, a size that they claim, and a content."""
+    """Write an archive of members, each with a name, a claimed size and a content."""
     with gzip.open(path, "wb", compresslevel=1) as file:
         for name, size, content in members:
             info = tarfile.TarInfo(name)
@@ -215,7 +215,7 @@ def write_tar(path, *members):
 
 
 class TestMemory:
-    """A small file cannot ask for much memory, whatever it claims or expands to."""
+    """A small file cannot take much memory, whatever it claims or expands to."""
 
     @pytest.fixture(autouse=True)
     def limits(self, monkeypatch):
@@ -229,7 +229,7 @@ class TestMemory:
     @pytest.mark.parametrize("size", [200_001, 10**10])
     def test_a_member_cannot_claim_more_than_real_ones_have(self, tmp_path, size):
         write_tar(tmp_path / ARCHIVES["cifar100"], (f"{FOLDERS['cifar100']}/train", size, bytes(1_000)))
-        self.refuse(tmp_path, f"is damaged .*train claims {size:,} bytes of at most 200,000.*download it again")
+        self.refuse(tmp_path, f"is damaged .*train claims {size:,} bytes, more than 200,000.*download it again")
 
     def test_an_archive_cannot_expand_to_more_than_real_ones_do(self, tmp_path):
         member = (f"{FOLDERS['cifar100']}/train", 0, b"")
@@ -239,7 +239,7 @@ class TestMemory:
     def test_an_archive_cannot_have_many_members(self, tmp_path):
         members = [("other", 0, b"")] * 200
         write_tar(tmp_path / ARCHIVES["cifar100"], *members, (f"{FOLDERS['cifar100']}/train", 0, b""))
-        self.refuse(tmp_path, "is damaged .it has no cifar-100-python/train")
+        self.refuse(tmp_path, "is damaged .it lacks cifar-100-python/train")
 
     def test_a_long_header_counts_too(self, tmp_path):
         info = tarfile.TarInfo("././@LongLink")
@@ -254,7 +254,7 @@ class TestMemory:
             info = tarfile.TarInfo(f"{FOLDERS['cifar100']}/train")
             info.type, info.linkname = type_, "/etc/passwd"
             tar.addfile(info)
-        self.refuse(tmp_path, "is damaged .it has no cifar-100-python/train")
+        self.refuse(tmp_path, "is damaged .it lacks cifar-100-python/train")
 
     def test_a_file_in_a_folder_has_a_limit(self, tmp_path):
         (tmp_path / FOLDERS["cifar100"]).mkdir()

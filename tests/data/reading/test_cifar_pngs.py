@@ -18,9 +18,9 @@ def test_every_pixel_of_the_pngs_is_as_written(tmp_path, split):
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
-def test_another_sum_of_a_png_is_told(tmp_path, split):
+def test_another_sum_of_a_png_is_reported(tmp_path, split):
     write_cifar_pngs(tmp_path)
-    with pytest.raises(ValueError, match=r"is damaged: its SHA-256 sum is not .*--data\.verify false"):
+    with pytest.raises(ValueError, match=r"is damaged: its SHA-256 checksum is not .*--data\.verify false"):
         read_pngs(tmp_path / PNG_FOLDER, split, 10, verify=True)
 
 
@@ -37,10 +37,10 @@ def test_a_missing_or_damaged_png_is_named(tmp_path, file):
         read_pngs(tmp_path / PNG_FOLDER, "train", 10, verify=False)
 
 
-def test_pngs_without_a_label_each_are_told(tmp_path):
+def test_pngs_without_a_label_each_are_reported(tmp_path):
     write_cifar_pngs(tmp_path)
     (tmp_path / PNG_FOLDER / "test_lables.json").write_text("[1, 2, 3]")
-    with pytest.raises(ValueError, match="20 images, but 3 labels"):
+    with pytest.raises(ValueError, match="20 images but 3 labels"):
         read_pngs(tmp_path / PNG_FOLDER, "test", 10, verify=False)
 
 

@@ -10,7 +10,7 @@ from liere.data.reading.class_folders import find_classes, list_split
 
 @pytest.fixture
 def deep(tmp_path):
-    """A folder with a file, nested so deep that `shutil.rmtree` cannot remove it."""
+    """A folder with a file, nested too deeply for `shutil.rmtree`."""
     folder = tmp_path / "train" / "cat"
     folder.mkdir(parents=True)
     folders = [folder := folder / "d" for _ in range(1_100)]
@@ -79,14 +79,14 @@ class TestWithoutSplits:
         assert test == names(self.split(tmp_path / "copy", "test"))
         assert test != names(self.split(tmp_path / "one", "test", seed=1))
 
-    def test_it_is_told_once(self, tmp_path, capsys):
+    def test_it_is_reported_once(self, tmp_path, capsys):
         fill(tmp_path, cats=20, dogs=10)
         for split in ("train", "val", "test"):
             self.split(tmp_path, split, seed=3)
         (line,) = capsys.readouterr().err.splitlines()
         assert "has no folder 'train'" in line
         assert "data.seed 3" in line
-        assert "24 to train, 3 to validate and 3 to test with" in line
+        assert "24 for training, 3 for validation and 3 for testing" in line
 
     def test_two_files_of_a_class_are_enough(self, tmp_path):
         fill(tmp_path, cats=2, dogs=2)
@@ -95,7 +95,7 @@ class TestWithoutSplits:
 
     def test_a_single_file_per_class_is_too_few(self, tmp_path):
         fill(tmp_path, cats=1, dogs=1)
-        with pytest.raises(ValueError, match="no class with two files"):
+        with pytest.raises(ValueError, match="no class with two or more files"):
             self.split(tmp_path, "train")
 
     def test_well_known_data_sets_need_their_splits(self, tmp_path):
@@ -108,13 +108,13 @@ class TestWithoutSplits:
         with pytest.raises(FileNotFoundError, match=r"there is no folder .*train"):
             find_classes(tmp_path, (".png",), may_lack_splits=True)
 
-    def test_a_folder_of_data_sets_is_told(self, tmp_path):
+    def test_a_folder_of_data_sets_is_reported(self, tmp_path):
         fill(tmp_path / "one" / "train", cats=3)
         fill(tmp_path / "two" / "train", cats=3)
-        with pytest.raises(ValueError, match="one is a data set, not a class"):
+        with pytest.raises(ValueError, match="one has a folder 'train', so it is a data set, not a class"):
             find_classes(tmp_path, (".png",), may_lack_splits=True)
 
-    def test_an_empty_class_is_told(self, tmp_path):
+    def test_an_empty_class_is_reported(self, tmp_path):
         fill(tmp_path, cats=3, dogs=0)
-        with pytest.raises(ValueError, match=r"no file that ends in \.png in .*dogs: put some there, or remove the f"):
+        with pytest.raises(ValueError, match=r"no file with the suffix \.png in .*dogs: add some, or remove the f"):
             find_classes(tmp_path, (".png",), may_lack_splits=True)

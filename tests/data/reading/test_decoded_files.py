@@ -33,7 +33,7 @@ def test_a_damaged_file_is_left_out_and_named_once(imagenet_copy, capsys):
     assert torch.equal(batch.images, whole.images)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"liere: warning: cannot read {path} (")
-    assert line.endswith("): skipped, 1 of at most 10")
+    assert line.endswith("): skipped (1 of at most 10)")
 
 
 def test_a_batch_is_never_empty(imagenet_copy, capsys):

@@ -38,7 +38,7 @@ def test_files_of_a_split_are_those_of_its_folders(imagenet, name):
     assert images.shape == (15, 3, 32, 32)
     assert images.dtype == torch.uint8
     assert open_data(name, root=str(imagenet), size=96).facts.image_size == (96, 96)
-    reds = images[:, 0].float().mean((1, 2))  # of gray and CMYK images it is another one
+    reds = images[:, 0].float().mean((1, 2))  # gray and CMYK images differ
     assert (reds - 40 - 70 * labels).abs()[labels.new_tensor([0, 3, 4, 5, 8, 9, 10, 13, 14])].max() < 3
 
 
@@ -54,7 +54,7 @@ def test_test_images_are_the_middle_as_torchvision_takes_it(imagenet, size):
 
 @pytest.fixture(scope="module")
 def maps(tmp_path_factory):
-    """An image whose red tells the column, and green the row."""
+    """An image whose red is the column and whose green is the row."""
     imagenet_copy = tmp_path_factory.mktemp("maps")
     rows, columns = np.mgrid[:256, :256]
     image = Image.fromarray(np.stack([columns, rows, 0 * rows], axis=-1).astype(np.uint8))
@@ -66,7 +66,7 @@ def maps(tmp_path_factory):
 
 
 def seen_part(image) -> tuple[float, float, bool]:
-    """Return width and height of the part that an image of `maps` shows, and whether it is mirrored."""
+    """Return the width and height of the visible part of an image of `maps`, and whether it is mirrored."""
     red, green = image[0].float().mean(0), image[1].float().mean(1)
     widths, heights = red.diff()[8:-8].mean() * len(red), green.diff()[8:-8].mean() * len(green)
     return abs(float(widths)), float(heights), bool(widths < 0)
@@ -136,7 +136,7 @@ def test_a_program_in_a_file_is_not_run_whatever_its_name(tmp_path, monkeypatch)
     for name in ("Popen", "run", "check_call"):
         monkeypatch.setattr(f"subprocess.{name}", fail)
     (tmp_path / "photo.jpg").write_bytes(POSTSCRIPT)
-    with pytest.raises(UnreadableError, match="none of JPEG, PNG"):
+    with pytest.raises(UnreadableError, match="not in any of the formats JPEG, PNG"):
         read_image(tmp_path / "photo.jpg")
 
 

@@ -43,7 +43,7 @@ class TestForms:
         save(tmp_path / "d" / "test.npz", images=noise(2, 4, 4), labels=np.array([0, 1]))
         assert read_npz(tmp_path / "d").facts.classes == ("x", "y")
         save(tmp_path / "d" / "test.npz", images=noise(2, 4, 4), labels=np.array([0, 1]), classes=names[::-1])
-        with pytest.raises(ValueError, match=r"test\.npz has other 'classes'"):
+        with pytest.raises(ValueError, match=r"test\.npz has different 'classes'"):
             read_npz(tmp_path / "d")
 
 
@@ -52,30 +52,30 @@ class TestWhatIsWrong:
         ("arrays", "message"),
         [
             ({"images": 0, "lables": 0}, r"has no 'labels': rename 'lables'"),
-            ({"images": 0, "y": 0}, r"has no 'labels': it holds 'images', 'y'"),
-            ({"imagse": 0, "labels": 0}, "'imagse', 'labels': it must hold 'images' .*; rename 'imagse'"),
-            ({"x": 0, "y": 0}, "holds 'x', 'y': it must hold 'images'"),
-            ({}, "holds nothing: it must hold 'images'"),
-            ({"images": 0, "volumes": 0, "labels": 0}, "holds 'images', 'volumes': keep one of them"),
-            ({"images": 0, "train_images": 0, "labels": 0}, "holds 'images', 'train_images': keep one"),
+            ({"images": 0, "y": 0}, r"has no 'labels': add it to 'images', 'y'"),
+            ({"imagse": 0, "labels": 0}, "'imagse', 'labels': it must contain 'images' .*; rename 'imagse'"),
+            ({"x": 0, "y": 0}, "contains 'x', 'y': it must contain 'images'"),
+            ({}, "contains nothing: it must contain 'images'"),
+            ({"images": 0, "volumes": 0, "labels": 0}, "contains 'images', 'volumes': keep only one of them"),
+            ({"images": 0, "train_images": 0, "labels": 0}, "contains 'images', 'train_images': keep only one"),
             ({"train_images": 0, "train_labels": 0}, "has no 'test_images'"),
             ({"train_images": 0, "train_labels": 0, "test_image": 0}, "has no 'test_images': rename 'test_image'"),
             ({"train_images": 0, "train_labels": 0, "test_images": 0}, "has no 'test_labels'"),
-            ({"train_images": 0, "valid_images": 0}, "a split 'valid': call it 'val'"),
+            ({"train_images": 0, "valid_images": 0}, "an unknown split 'valid': rename it to 'val'"),
         ],
     )
-    def test_names_that_are_missing_are_told_with_the_nearest(self, tmp_path, arrays, message):
+    def test_names_that_are_missing_are_reported_with_the_nearest(self, tmp_path, arrays, message):
         content = {key: PLAIN["labels" if key.endswith(("labels", "y")) else "images"] for key in arrays}
         with pytest.raises(ValueError, match=message):
             read_npz(save(tmp_path / "file.npz", **content))
 
-    def test_lengths_that_differ_are_told(self, tmp_path):
-        with pytest.raises(ValueError, match="has 30 images, but 29 labels: give one for each"):
+    def test_lengths_that_differ_are_reported(self, tmp_path):
+        with pytest.raises(ValueError, match="has 30 images but 29 labels: both must have the same length"):
             read_npz(save(tmp_path / "file.npz", images=PLAIN["images"], labels=PLAIN["labels"][1:]))
-        with pytest.raises(ValueError, match="has 30 images, but 3 groups"):
+        with pytest.raises(ValueError, match="has 30 images but 3 groups"):
             read_npz(save(tmp_path / "file.npz", **PLAIN, groups=np.arange(3)))
 
-    def test_an_empty_split_is_told(self, tmp_path):
+    def test_an_empty_split_is_reported(self, tmp_path):
         arrays = three_splits()
         arrays["val_images"], arrays["val_labels"] = arrays["val_images"][:0], arrays["val_labels"][:0]
         with pytest.raises(ValueError, match="val_images is empty"):
@@ -83,8 +83,8 @@ class TestWhatIsWrong:
         with pytest.raises(ValueError, match="images is empty"):
             read_npz(save(tmp_path / "file.npz", images=noise(0, 4, 4), labels=np.arange(0)))
 
-    def test_what_is_missing_is_told(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"no data at --data\.root .*none: give a \.npz file"):
+    def test_what_is_missing_is_reported(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"no data at --data\.root .*none: set it to a \.npz file"):
             read_npz(tmp_path / "none")
         save(tmp_path / "mine.npz", **PLAIN)
         with pytest.raises(FileNotFoundError, match=r"no data at .*: did you mean .*mine\.npz\?"):
@@ -95,16 +95,16 @@ class TestWhatIsWrong:
         with pytest.raises(FileNotFoundError, match=r"test\.npz is missing"):
             read_npz(tmp_path)
 
-    def test_files_of_a_folder_that_do_not_fit_are_told(self, tmp_path):
+    def test_files_of_a_folder_that_do_not_fit_are_reported(self, tmp_path):
         save(tmp_path / "train.npz", **PLAIN)
         save(tmp_path / "test.npz", volumes=noise(2, 4, 4, 4), labels=np.arange(2))
-        with pytest.raises(ValueError, match=r"test\.npz holds volumes, but .*train\.npz holds images"):
+        with pytest.raises(ValueError, match=r"test\.npz contains volumes, but .*train\.npz contains images"):
             read_npz(tmp_path)
         save(tmp_path / "test.npz", image=noise(2, 4, 4), labels=np.arange(2))
         with pytest.raises(ValueError, match=r"test\.npz has no 'images': rename 'image'"):
             read_npz(tmp_path)
         save(tmp_path / "validation.npz", **PLAIN)
-        with pytest.raises(ValueError, match="has a split 'validation': call it 'val'"):
+        with pytest.raises(ValueError, match="has an unknown split 'validation': rename it to 'val'"):
             read_npz(tmp_path)
 
     @pytest.mark.parametrize("name", ["file.npz", "folder/train.npz"])

@@ -49,10 +49,10 @@ class TestAxes:
             ("volumes", (8, 8), r"\[examples, depth, height, width\]"),
             ("volumes", (1, 8, 8, 8), "at most 4 channels"),
             ("videos", (8, 8), r"\[examples, frames, height, width\]"),
-            ("images", (0, 8), "an axis without pixels"),
+            ("images", (0, 8), "with an empty axis"),
         ],
     )
-    def test_other_shapes_are_told(self, tmp_path, kind, shape, message):
+    def test_other_shapes_are_reported(self, tmp_path, kind, shape, message):
         with pytest.raises(ValueError, match=message):
             read_npz(save(tmp_path / "file.npz", **three_splits(shape, kind)))
 
@@ -78,15 +78,15 @@ class TestPixels:
         assert np.array_equal(images[:, 0].numpy(), arrays["train_images"].astype(np.float32))
 
     @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
-    def test_what_is_not_finite_is_told_with_the_number_of_examples(self, tmp_path, value):
+    def test_what_is_not_finite_is_reported_with_the_number_of_examples(self, tmp_path, value):
         arrays = three_splits(dtype=np.float64)
         arrays["train_images"][[1, 4, 4], [0, 1, 2], 3] = value
         with pytest.raises(ValueError, match="train_images has NaN or infinity in 2 of 6 examples"):
             read_npz(save(tmp_path / "file.npz", **arrays))
 
     @pytest.mark.parametrize("dtype", ["complex64", "U3", "datetime64[s]"])
-    def test_what_is_no_number_is_told(self, tmp_path, dtype):
-        with pytest.raises(ValueError, match="train_images must hold numbers, got"):
+    def test_what_is_no_number_is_reported(self, tmp_path, dtype):
+        with pytest.raises(ValueError, match="train_images must contain numbers, got"):
             read_npz(save(tmp_path / "file.npz", **three_splits(dtype=np.dtype(dtype))))
 
 

@@ -11,7 +11,7 @@ from tests.data.file_archives import ACTIONS, write_ucf101
 
 @pytest.fixture
 def root(tmp_path):
-    """Lists, and videos that need not be played."""
+    """Lists, and empty files as videos."""
     return write_ucf101(tmp_path / "ucf101", frames=0)
 
 
@@ -63,13 +63,13 @@ def test_missing_videos_are_counted_before_anything_is_trained(root, split):
         list_videos(root, split)
     first = root / "UCF-101" / "ApplyLipstick" / "v_ApplyLipstick_g03_c01.avi"
     assert "4 of the 9 videos of" in str(raised.value)
-    assert f"trainlist01.txt are missing, the first is {first}" in str(raised.value)
+    assert f"trainlist01.txt are missing, the first one is {first}" in str(raised.value)
     shutil.rmtree(root / "UCF-101")
     with pytest.raises(FileNotFoundError, match="9 of the 9 videos of"):
         list_videos(root, split)
 
 
-def test_a_missing_test_video_is_told_before_training(root):
+def test_a_missing_test_video_is_reported_before_training(root):
     (root / "UCF-101" / "Archery" / "v_Archery_g01_c01.avi").unlink()
     with pytest.raises(FileNotFoundError, match=r"1 of the 3 videos of .*testlist01.txt are missing"):
         list_videos(root, "train")
@@ -81,22 +81,22 @@ def test_damaged_lists(root):
     with pytest.raises(ValueError, match=r"trainlist01.txt, line 1, has the class 2, but classInd.txt has 1 for"):
         list_videos(root, "train")
     edit(lists / "trainlist02.txt", b"Archery/", b"Arch/")
-    with pytest.raises(ValueError, match=r"trainlist02.txt, line 7, has a class that classInd.txt does not have"):
+    with pytest.raises(ValueError, match=r"trainlist02.txt, line 7, has a class that is not in classInd.txt"):
         list_videos(root, "train", fold=2)
     (lists / "testlist03.txt").write_bytes(b"\r\n")
     with pytest.raises(ValueError, match=r"testlist03.txt is empty"):
         list_videos(root, "train", fold=3)
     edit(lists / "classInd.txt", b"3 Archery", b"5 Archery")
-    with pytest.raises(ValueError, match=r"classInd.txt should number the classes from 1 to 3"):
+    with pytest.raises(ValueError, match=r"classInd.txt must number the classes from 1 to 3"):
         list_videos(root, "train")
     edit(lists / "classInd.txt", b"5 Archery", b"Archery")
-    with pytest.raises(ValueError, match=r"classInd.txt, line 3, should be a number and a class, got 'Archery'"):
+    with pytest.raises(ValueError, match=r"classInd.txt, line 3, must be a number and a class, got 'Archery'"):
         list_videos(root, "train")
     for name in (b"..", b".", b"ApplyEyeMakeup"):  # would list other folders, or one class twice
         (lists / "classInd.txt").write_bytes(b"1 ApplyEyeMakeup\n2 " + name)
-        with pytest.raises(ValueError, match=r"classInd.txt, line 2, should be another class, got '"):
+        with pytest.raises(ValueError, match=r"classInd.txt, line 2, has the repeated or invalid class '"):
             list_videos(root, "train")
     (lists / "classInd.txt").write_bytes(b"1 " + b"long " * 10_000)
-    with pytest.raises(ValueError, match=r"classInd.txt, line 1, should be a number and a class") as raised:
+    with pytest.raises(ValueError, match=r"classInd.txt, line 1, must be a number and a class") as raised:
         list_videos(root, "train")
     assert len(str(raised.value)) < 500

@@ -39,7 +39,7 @@ COUNT = 30
 
 
 def maps(count: int = COUNT) -> list[np.ndarray]:
-    """Return frames whose red tells the column, green the row, and blue the number of the frame."""
+    """Return frames whose red is the column, green the row, and blue the number of the frame."""
     rows, columns = np.mgrid[:96, :128]
     return [
         np.stack([2 * columns, 2 * rows, np.full_like(rows, 8 * number)], axis=-1).astype(np.uint8)
@@ -124,7 +124,7 @@ def test_times_that_do_not_tell_frames_apart(videos, monkeypatch):
 def test_a_packet_that_cannot_be_decoded(videos, tmp_path):
     content = bytearray((videos / "still.avi").read_bytes())
     starts = [place for place in range(len(content)) if content[place : place + 3] == b"\xff\xd8\xff"]
-    size = starts[8] - 8 - starts[7]  # eight bytes tell the length of what follows
+    size = starts[8] - 8 - starts[7]  # each is preceded by eight bytes with its length
     content[starts[7] : starts[7] + size] = bytes(size)
     (tmp_path / "hole.avi").write_bytes(content)
     counts = []
@@ -146,7 +146,7 @@ def test_videos_that_are_cut_off(videos, tmp_path):
     frames = decoded(videos / "still.avi")
     assert all(same(one, other) for one, other in zip(found, frames[: counts[0]], strict=True))
     read_frames(path, lambda count: [0], least=counts[0])
-    with pytest.raises(UnreadableError, match=f"ends after {counts[0]} of 30 frames, and a clip takes {counts[0] + 1}"):
+    with pytest.raises(UnreadableError, match=f"ends after {counts[0]} of 30 frames, but a clip needs {counts[0] + 1}"):
         read_frames(path, lambda count: [0], least=counts[0] + 1)
 
 
@@ -265,7 +265,7 @@ def test_all_frames_of_a_training_clip_show_the_same_part(tmp_path):
     options = {"frames": 3, "frame_stride": 8, "min_area": 0.3, "size": 32}
     words = torch.arange(40)
     images = load(tmp_path, flip=True, **options).load([0] * 40, words).images.float()
-    assert (images[:, :2, :1] - images[:, :2]).abs().max() < 12  # what the codec adds
+    assert (images[:, :2, :1] - images[:, :2]).abs().max() < 12  # noise of the codec
     assert (images[:, 2].mean((2, 3)).diff(dim=1) - 64).abs().max() < 6
     plain = load(tmp_path, **options).load([0] * 40, words).images.float()
     is_mirrored = torch.tensor([bool((image == other.flip(-1)).all()) for image, other in zip(images, plain)])  # noqa: B905
@@ -293,19 +293,19 @@ def test_damaged_videos_are_left_out_and_named_once(root, capsys):
     truncate(data.files[0])
     truncate(data.files[2], 100)
     for words in (None, torch.arange(4)):
-        assert data.load([0, 1, 2, 3], words).ids.tolist() == [0, 1, 3]  # the first has frames enough
+        assert data.load([0, 1, 2, 3], words).ids.tolist() == [0, 1, 3]  # the first has enough frames
     (line,) = capsys.readouterr().err.splitlines()
     assert line == (
         f"liere: warning: cannot read {data.files[2]} (Invalid data found when processing input): "
-        "skipped, 1 of at most 10"
+        "skipped (1 of at most 10)"
     )
     data = load(root, frames=8, frame_stride=4, max_unreadable=1)
     with pytest.raises(ValueError, match=r"b.0.avi .*data.max_unreadable is 1"):
         data.load([0, 1, 2, 3], torch.arange(4))
-    assert "and a clip takes 29): skipped, 1 of at most 1" in capsys.readouterr().err
+    assert "but a clip needs 29): skipped (1 of at most 1" in capsys.readouterr().err
 
 
-def test_what_to_install_is_told(root, monkeypatch):
+def test_what_to_install_is_reported(root, monkeypatch):
     monkeypatch.setitem(sys.modules, "av", None)
     with pytest.raises(ImportError, match=r"pip install 'liere\[video\]'"):
         load(root)
@@ -314,12 +314,12 @@ def test_what_to_install_is_told(root, monkeypatch):
 def test_a_class_without_videos_is_named(root):
     for path in (root / "val" / "b").glob("[01]*"):
         path.unlink()
-    with pytest.raises(ValueError, match=r"no file that ends in .avi, .mp4.* in .*val.b"):
+    with pytest.raises(ValueError, match=r"no file with the suffix .avi, .mp4.* in .*val.b"):
         load(root)
 
 
 class TestClaims:
-    """FFmpeg makes a table of the samples that an MP4 file claims: two kilobytes took two gigabytes."""
+    """FFmpeg allocates a table for the claimed samples of an MP4 file: two kilobytes took two gigabytes."""
 
     def test_more_samples_than_bytes_are_refused(self, tmp_path):
         write_video(tmp_path / "0.mp4", gray_frames(6, (32, 32)))
@@ -327,7 +327,7 @@ class TestClaims:
         place = content.index(b"stsz") + 8
         content[place : place + 8] = (1).to_bytes(4, "big") + (60_000_000).to_bytes(4, "big")
         (tmp_path / "0.mp4").write_bytes(content)
-        with pytest.raises(UnreadableError, match=r"it claims 60,000,000 samples, but has [\d,]+ bytes"):
+        with pytest.raises(UnreadableError, match=r"it claims 60,000,000 samples but has only [\d,]+ bytes"):
             read_frames(tmp_path / "0.mp4", range)
 
     def test_files_in_fragments_count_as_well(self, tmp_path):

@@ -23,7 +23,7 @@ def square(color: tuple[int, int, int]) -> bytes:
 
 
 def places(picture: np.ndarray, color: tuple[int, int, int]) -> tuple[float, float] | None:
-    """Return the middle of what has a color: from the left and from the top, as shares of the picture."""
+    """Return the center of all pixels of a color, as fractions of the width and height of the picture."""
     rows, columns = np.nonzero((picture[..., :3] == np.array(color)).all(axis=-1))
     height, width = picture.shape[:2]
     return (columns.mean() / width, rows.mean() / height) if len(rows) > 100 else None
@@ -46,7 +46,7 @@ def test_maps_have_one_row_per_encoding_and_one_column_per_layer(tmp_path, monke
     assert list(outcome.figures) == ["Attention at 108 px", "Attention at 276 px"]
     picture = (255 * imread(io.BytesIO(outcome.figures["Attention at 108 px"].png), format="png")).round().astype(int)
     red, blue, green = (places(picture, color) for color in (RED, BLUE, GREEN))
-    assert red[0] == pytest.approx(green[0], abs=0.01)  # the first layers below each other
+    assert red[0] == pytest.approx(green[0], abs=0.01)  # first layers are in one column
     assert red[0] < blue[0]
     assert red[1] == pytest.approx(blue[1], abs=0.01)
     assert red[1] < green[1]

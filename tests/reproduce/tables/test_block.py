@@ -35,7 +35,7 @@ def test_blocks_have_their_parameters_and_accuracies_beside_the_papers(tmp_path)
             "69.99 (69.09-70.89)",
         ],
     ]
-    verdict, evidence = claims_of(outcome)["CIFAR-10: blocks of 8 are the best"]
+    verdict, evidence = claims_of(outcome)["CIFAR-10: block size 8 is the best"]
     assert verdict == "holds"
     assert evidence.startswith("against LieRE₁₆: ahead in 3 of 3 seeds, p = 0.003 over seeds; +5.0 points")
     found = outcome.numbers["CIFAR-10"]

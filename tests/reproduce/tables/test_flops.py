@@ -40,7 +40,7 @@ def test_slips_are_starred_and_told():
     rows = texts_of(outcome.tables[0])
     starred = [(name, cell) for name, row in rows.items() for cell in row if cell.endswith("*")]
     assert ("0.970 G*" in [cell for _, cell in starred]) is True
-    assert len([note for note in outcome.notes if "a slip of the paper" in note]) == len(starred)
+    assert len([note for note in outcome.notes if "error in the paper" in note]) == len(starred)
 
 
 def test_the_claim_turns_with_what_the_exponential_costs(monkeypatch):

@@ -13,7 +13,7 @@ CHOSEN = ["absolute", "visionllama", "liere8"]
 
 
 def by_share(key, condition, seed: int) -> float:
-    """The fewer examples the worse; with 20 % of them, LieRE_8 is no better than VisionLLaMA."""
+    """Fewer examples give lower accuracy; with 20 % of them, LieRE_8 is no better than VisionLLaMA."""
     if (key.encoding, key.variant) == ("liere8", "20 %"):
         return 0.5 + 0.01 * seed
     return accuracy(key, condition, seed) - 0.02 * (5 - SHARES.index(key.variant))
@@ -32,13 +32,13 @@ def test_each_share_has_its_column_and_claims_are_about_all_of_them(tmp_path):
         "80.0 (79.0-81.0)",
     ]
     assert texts_of(table)["VisionLLaMA"][0] == "50.0 (49.0-51.0)"
-    evidence = "at {} of 5; no correction for their number"
+    evidence = "at {} of 5 fractions; not corrected for multiple tests"
     claims = claims_of(outcome)
-    assert claims["LieRE₈ beats absolute, init 0.02 at every share of the data below all"] == (
+    assert claims["LieRE₈ beats absolute, init 0.02 at every fraction of the data below 100 %"] == (
         "holds",
         evidence.format(5),
     )
-    assert claims["LieRE₈ beats VisionLLaMA at every share of the data below all"] == (
+    assert claims["LieRE₈ beats VisionLLaMA at every fraction of the data below 100 %"] == (
         "is not decided",
         evidence.format(4),
     )

@@ -11,7 +11,7 @@ from tests.reproduce.fakes import claims_of, fake_results, texts_of
 
 
 def z_column(difference: float, count: int = 400) -> list[str]:
-    """Return the test of answers of which this share is lost, and none is gained."""
+    """Return the paired test for a change in which this fraction of answers becomes wrong and none becomes right."""
     error = math.sqrt(difference * (1 - difference) / (count - 1))
     z = -difference / error
     reach = 1.959964 * error
@@ -25,7 +25,7 @@ def z_column(difference: float, count: int = 400) -> list[str]:
 
 
 def test_z_is_that_of_the_answers_that_are_lost(tmp_path):
-    """One seed: LieRE_8 loses 2.5 points where it starts small, RoPE-Mixed 10."""
+    """One seed: with the small initialization, LieRE_8 loses 2.5 points and RoPE-Mixed 10."""
     found = {("2 pi", "liere8"): 0.8, ("1", "liere8"): 0.775, ("2 pi", "rope_mixed"): 0.7, ("1", "rope_mixed"): 0.6}
     outcome = build_init(fake_results("init", tmp_path, lambda key, *_: found[key.variant, key.encoding]))
     tests, accuracies = outcome.tables

@@ -10,7 +10,7 @@ from tests.reproduce.tables.test_main import accuracy
 
 
 def test_losses_are_means_and_the_least_is_the_best(tmp_path):
-    """A right answer costs 0.5 and a wrong one 2.0: 80 % right are 0.8, and each point less is 0.015 more."""
+    """Correct answers have loss 0.5, wrong ones 2.0: 80 % accuracy gives 0.8, and each point less adds 0.015."""
     results = fake_results("loss", tmp_path, lambda *one: accuracy(*one) + 0.0025, only=["CIFAR-10"])
     outcome = build_loss(results)
     (table,) = outcome.tables
@@ -25,7 +25,7 @@ def test_losses_are_means_and_the_least_is_the_best(tmp_path):
     assert [row[0].text for row in table.rows if row[1].strong] == ["LieRE₈"]
     assert outcome.numbers["loss"]["liere8"]["CIFAR-10"]["by_seed"] == pytest.approx([0.81125, 0.79625, 0.78125])
     assert claims_of(outcome) == {
-        "CIFAR-10: LieRE₈ has the least loss": (
+        "CIFAR-10: LieRE₈ has the lowest loss": (
             "holds",
             "against LieRE (dense): ahead in 3 of 3 seeds, p = 0.038 over seeds; +0.075, p < 0.001 on these test "
             "examples",

@@ -1,4 +1,4 @@
-"""Accuracies: means, worst and best seeds, the paper's numbers beside them, and claims that seeds decide."""
+"""Accuracies: means, worst and best seeds, the paper's numbers next to them, and claims decided over seeds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BASE = {
 
 
 def accuracy(key, condition, seed: int) -> float:
-    """Three seeds: LieRE_8 gains 4, 4 and 7 points on the dense one, and so on."""
+    """Three seeds: LieRE_8 is 4, 4 and 7 points better than dense LieRE, and so on."""
     return BASE[key.encoding] + 0.01 * ((-1, 0, 1) if key.encoding == "liere8" else (0, 1, -1))[seed]
 
 
@@ -79,8 +79,8 @@ def test_the_best_is_held_against_the_second_best_over_seeds(outcome):
 
 
 def test_slips_of_the_paper_are_told(outcome):
-    assert outcome.notes[0] == "Ours: mean over seeds, with the worst and the best seed."
-    assert "* absolute, init 1, CIFAR-10: a slip of the paper; 10,000 test images give 62.9-64.8, not 62.9-65.8." in (
+    assert outcome.notes[0] == "Ours: mean over seeds, in parentheses the worst and the best seed."
+    assert "* absolute, init 1, CIFAR-10: error in the paper; 10,000 test images give 62.9-64.8, not 62.9-65.8." in (
         outcome.notes
     )
 

@@ -33,7 +33,7 @@ def test_columns_have_the_papers_numbers_where_there_are_any_and_the_best_is_mar
         "absolute, init 0.02": ["50.0 (49.0-51.0)", "63.9*", "–"],
         "LieRE₈": ["70.0 (69.0-71.0)", "70.3 (69.4-71.2)", "60.0 (59.0-61.0)"],
     }
-    # A number without another to compare with is not the best of anything.
+    # A single number is never marked as the best.
     assert [[cell.strong for cell in row] for row in table.rows] == [[False] * 4, [False, True, False, False]]
 
 
@@ -51,7 +51,7 @@ def test_numbers_leave_out_what_was_not_run():
 
 def test_slips_are_told_for_rows_that_are_shown():
     assert slips(["absolute", "liere8"], ["A", "B"], paper) == [
-        "* absolute, init 0.02, A: a slip of the paper; it is a slip."
+        "* absolute, init 0.02, A: error in the paper; it is a slip."
     ]
     assert slips(["liere8"], ["A"], paper) == []
 
@@ -61,14 +61,14 @@ def test_clips_are_explained_where_there_are_clips():
     assert "56,745 clips" in views_notes(["CIFAR-100", "UCF101"])[0]
 
 
-@pytest.mark.parametrize(("seeds", "start"), [([0], "One seed: intervals are"), ([0, 1], "Ours: mean over seeds")])
+@pytest.mark.parametrize(("seeds", "start"), [([0], "One seed: in parentheses"), ([0, 1], "Ours: mean over seeds")])
 def test_brackets_are_explained_by_the_number_of_seeds(tmp_path, seeds, start):
     results = fake_results("pooling", tmp_path, lambda *_: 0.5, seeds=seeds)
     assert interval_note(results).startswith(start)
-    assert "where there is one seed" not in interval_note(results)
+    assert "with one seed" not in interval_note(results)
     (_, *rest) = results.runs
     results.runs[rest[0]] = results.runs[rest[0]][:1]
-    assert ("where there is one seed" in interval_note(results)) == (len(seeds) > 1)
+    assert ("with one seed" in interval_note(results)) == (len(seeds) > 1)
 
 
 def test_a_variation_that_was_not_run_is_left_open(tmp_path):

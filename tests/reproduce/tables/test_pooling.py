@@ -10,7 +10,7 @@ from tests.reproduce.fakes import claims_of, fake_results, texts_of
 
 @pytest.mark.parametrize(("mean", "verdict", "gain"), [(0.75, "holds", "+5.0"), (0.65, "does not hold", "-5.0")])
 def test_mean_pooling_is_held_against_a_cls_token(tmp_path, mean, verdict, gain):
-    """Differences of the seeds are 5 points, less one, none and one more: t is 5 sqrt(3)."""
+    """The seeds differ by 4, 5 and 6 points: t is 5 sqrt(3)."""
 
     def accuracy(key, condition, seed: int) -> float:
         return 0.7 if key.variant == "CLS" else mean + 0.01 * (seed - 1)

@@ -11,7 +11,7 @@ BASE = {"absolute": 0.5, "rope_mixed": 0.6, "liere": 0.7}
 
 
 def accuracy(key, condition, seed: int) -> float:
-    """Rescaled positions cost 10 points, a step in size 5, fine-tuning gives 20; seeds of dense LieRE differ."""
+    """Rescaled positions lose 10 points, each step in size 5, fine-tuning adds 20; seeds of dense LieRE differ."""
     larger = {32: 0, 48: 1, 64: 2}[condition.size]
     varied = 0.005 * (seed - 1) * (key.encoding == "liere")
     gain = 0.2 * key.fine_tuned - 0.1 * (condition.policy == "rescale") - 0.05 * larger

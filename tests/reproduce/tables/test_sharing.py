@@ -49,7 +49,7 @@ def test_what_is_shared_costs_accuracy_and_saves_parameters(tmp_path):
     }
     assert 10.9 < float(shared.split()[0]) <= float(operations("liere8").split()[0]) < 14
     claims = claims_of(outcome)
-    assert claims["LieRE₈: generators of its own are better than shared across both"][0] == "is not decided"
+    assert claims["LieRE₈: separate generators are better than generators shared across both"][0] == "is not decided"
     assert "p = 0.250 over seeds; +5.0 points" in next(iter(claims.values()))[1]  # equal differences: signs alone
     assert claims["LieRE₈, shared across both, still beats RoPE-Mixed"][0] == "holds"
     assert outcome.numbers["across both"]["liere8"]["by_seed"] == pytest.approx([0.75, 0.755, 0.76], abs=0.0013)

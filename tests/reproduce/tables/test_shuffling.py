@@ -14,7 +14,7 @@ LEFT = {"absolute:init_std=1": 0.9, "absolute": 0.8, "visionllama": 0.7, "rope_m
 
 
 def accuracy(key, condition, seed: int) -> float:
-    """Of each accuracy a share is left after shuffling; in the seeds of LieRE 5 points of it more or less."""
+    """A fraction of each accuracy remains after shuffling; for the seeds of LieRE it varies by 5 points."""
     varied = 0.05 * (seed - 1) * key.encoding.startswith("liere")
     return BASE[key.encoding] * (LEFT[key.encoding] + varied if condition.shuffle else 1)
 
@@ -68,7 +68,7 @@ def test_frames_are_a_table_of_their_own_and_slips_are_told(tmp_path):
     assert patches["absolute, init 1"][3:] == ["40.9", "39.5", "0.0*"]
     assert frames["LieRE₈"][2].startswith("25.0 (")
     assert frames["LieRE₈"][3:] == ["–"] * 3
-    assert any("40.9 to 39.5 is a drop of 3.4 %, not 0.0" in note for note in outcome.notes)
+    assert any("from 40.9 to 39.5 is a drop of 3.4 %, not 0.0 %" in note for note in outcome.notes)
 
 
 def test_kept_runs_give_the_ratio_of_their_accuracies():

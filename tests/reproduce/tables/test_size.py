@@ -29,7 +29,7 @@ def test_each_size_has_its_column_and_its_claim(tmp_path):
         "40.0 (39.0-41.0)",
         "69.9 (68.9-70.8)",
     ]
-    assert rows["LieRE (dense)"][3] == "70.0* (69.1-69.7)"  # the paper's slip
+    assert rows["LieRE (dense)"][3] == "70.0* (69.1-69.7)"  # an error in the paper
     assert [row[0].text for row in table.rows if row[5].strong] == ["LieRE (dense)"]
     claims = claims_of(outcome)
     assert claims["ViT-Base: LieRE₈ is the most accurate"][0] == "holds"

@@ -12,7 +12,7 @@ LIERE8 = "liere8:init_scale=3.1416"
 
 
 def accuracy(key, condition, seed: int) -> float:
-    """Absolute positions guess; RoPE-Mixed forgets at larger sizes; LieRE keeps what it knows."""
+    """Absolute positions guess; RoPE-Mixed drops at larger sizes; LieRE does not."""
     if key.encoding == LIERE8:
         return 0.98 + 0.01 * (seed - 1)
     if key.encoding == "rope_mixed":

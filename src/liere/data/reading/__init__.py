@@ -1,1 +1,1 @@
-"""Readers of files that data sets share or that one of them needs; they know tensors and paths, not configurations."""
+"""Readers of data files; they work with tensors and paths and do not depend on configurations."""

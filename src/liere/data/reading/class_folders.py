@@ -1,4 +1,4 @@
-"""Files sorted into folders: `root/<split>/<class>/<file>`, as torchvision's `ImageFolder` has them, or unsplit."""
+"""Files sorted into class folders, `root/<split>/<class>/<file>` or, without splits, `root/<class>/<file>`."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ NAMED_AT_MOST = 5
 
 
 def find_classes(root: Path, suffixes: tuple[str, ...], *, may_lack_splits: bool = False) -> tuple[str, ...]:
-    """Return the names of the classes, in order: the folders in `root/train`.
+    """Return the names of the classes: the folders in `root/train`, sorted.
 
-    Those in `root/val` and `root/test`, where these exist, must be the same, and none may be empty.
+    The folders in `root/val` and `root/test`, if these exist, must be the same, and none may be empty.
 
     Args:
         root: Folder of the data set.
-        suffixes: How the names of files end, in small letters.
-        may_lack_splits: Whether classes may be folders of `root` itself, where that has none for splits.
+        suffixes: Lowercase suffixes of the files.
+        may_lack_splits: Whether class folders may be in `root` itself if it has no folders for splits.
 
     Raises:
         FileNotFoundError: If there is no `root/train`.
-        ValueError: If a class folder is missing, too many, or without files.
+        ValueError: If a class folder is missing, unexpected or empty.
     """
     if may_lack_splits and _lacks_splits(root):
         return _find_undivided(root, suffixes)
     if not (root / "train").is_dir():
         raise FileNotFoundError(
-            f"there is no folder {root / 'train'}: it must hold a folder per class (see docs/data.md); "
-            "say with --data.root where the data set is"
+            f"there is no folder {root / 'train'} with one folder per class (see docs/how-to/data-sets.md): "
+            "set --data.root to the folder of the data set"
         )
     found = {split: _class_names(root / split) for split in SPLITS if (root / split).is_dir()}
     for split, names in found.items():
@@ -55,21 +55,21 @@ def find_classes(root: Path, suffixes: tuple[str, ...], *, may_lack_splits: bool
 def list_split(
     root: Path, split: str, classes: tuple[str, ...], suffixes: tuple[str, ...], *, seed: int = 0
 ) -> FileTable:
-    """Return the files of a split, in order of their names; hidden ones and others are left out.
+    """Return the files of a split, sorted by name, without hidden files and files with other suffixes.
 
-    `"val"` and `"test"` stand in for each other where only one is there. Files of a folder without splits are divided
-    by `seed` and their names, class by class, and that is told once.
+    `"val"` and `"test"` replace each other if only one of them exists. Files of a folder without splits are split by
+    `seed` and their names, class by class, and a message about it is printed once.
 
     Args:
         root: Folder of the data set.
         split: `"train"`, `"val"` or `"test"`.
-        classes: Names of the classes: their places are the labels.
-        suffixes: How the names of files end, in small letters.
-        seed: Decides who goes where in a folder without splits.
+        classes: Names of the classes in the order of their labels.
+        suffixes: Lowercase suffixes of the files.
+        seed: Seed for splitting a folder without splits.
 
     Raises:
         FileNotFoundError: If there is neither `root/val` nor `root/test`.
-        ValueError: If there are too few files to divide.
+        ValueError: If there are too few files to split.
     """
     if _lacks_splits(root):
         return _divided(root, split, tuple(_named_files(root, classes, suffixes)), seed)
@@ -83,13 +83,13 @@ def _split_folder(root: Path, split: str) -> Path:
         if (root / name).is_dir():
             return root / name
     raise FileNotFoundError(
-        f"there is neither {root / 'val'} nor {root / 'test'}: make one with a folder per class"
-        + (", or validate with a part of the training examples, like --data.holdout 0.1" if split == "val" else "")
+        f"there is neither {root / 'val'} nor {root / 'test'}: create one with one folder per class"
+        + (", or validate with some of the training examples, for example --data.holdout 0.1" if split == "val" else "")
     )
 
 
 def _lacks_splits(root: Path) -> bool:
-    """Return whether a folder has folders, but none for splits."""
+    """Return whether a folder has subfolders but none for splits."""
     return root.is_dir() and not any((root / split).is_dir() for split in SPLITS) and bool(_folders(root))
 
 
@@ -97,7 +97,9 @@ def _find_undivided(root: Path, suffixes: tuple[str, ...]) -> tuple[str, ...]:
     names = _class_names(root)
     for name in names:
         if (root / name / "train").is_dir():
-            raise InputError(f"{root / name} is a data set, not a class, since it has a folder 'train': use it as root")
+            raise InputError(
+                f"{root / name} has a folder 'train', so it is a data set, not a class: use it as --data.root"
+            )
     _check_filled(root, names, suffixes, "remove the folder")
     return tuple(names)
 
@@ -106,7 +108,7 @@ def _divided(root: Path, split: str, files: tuple[tuple[str, int], ...], seed: i
     labels = torch.tensor([label for _, label in files])
     parts = divide(labels, torch.tensor([stable_key(os.fsencode(name)) for name, _ in files]), seed)
     if not len(parts["test"]):
-        raise InputError(f"{root} has no class with two files, so none is left to test with: add some")
+        raise InputError(f"{root} has no class with two or more files, so none is left for testing: add more files")
     if not len(parts["val"]):
         parts["val"] = parts["test"]
     _tell_division(root, seed, *(len(parts[name]) for name in SPLITS))
@@ -116,13 +118,13 @@ def _divided(root: Path, split: str, files: tuple[tuple[str, int], ...], seed: i
 @lru_cache
 def _tell_division(root: Path, seed: int, train: int, val: int, test: int) -> None:
     warn(
-        f"liere: {root} has no folder 'train', so its files are divided by data.seed {seed}, class by class: "
-        f"{train:,} to train, {val:,} to validate and {test:,} to test with"
+        f"liere: {root} has no folder 'train', so its files are split by class with data.seed {seed}: "
+        f"{train:,} for training, {val:,} for validation and {test:,} for testing"
     )
 
 
 def _named_files(folder: Path, classes: tuple[str, ...], suffixes: tuple[str, ...]) -> Iterator[tuple[str, int]]:
-    """Yield the files of the classes with their labels; folders in class folders are looked into as well."""
+    """Yield the files of the classes with their labels, including those in subfolders."""
     for label, name in enumerate(classes):
         for file in sorted(_files(folder / name, suffixes)):
             yield f"{name}/{file}", label
@@ -136,20 +138,19 @@ def _folders(folder: Path) -> list[str]:
 def _class_names(folder: Path) -> list[str]:
     names = _folders(folder)
     if not names:
-        raise InputError(f"{folder} has no class folders: sort its files into a folder per class, or move it away")
+        raise InputError(f"{folder} has no class folders: sort its files into one folder per class, or remove it")
     return names
 
 
 def _check_filled(folder: Path, names: list[str], suffixes: tuple[str, ...], remedy: str) -> None:
     if empty := [name for name in names if not any(_files(folder / name, suffixes))]:
         raise InputError(
-            f"there is no file that ends in {', '.join(suffixes)} in {folder}{os.sep}{_some(empty)}: "
-            f"put some there, or {remedy}"
+            f"no file with the suffix {', '.join(suffixes)} in {folder}{os.sep}{_some(empty)}: add some, or {remedy}"
         )
 
 
 def _files(folder: Path, suffixes: tuple[str, ...]) -> Iterator[str]:
-    """Yield the files in a folder and in those below it, however deep these are nested."""
+    """Yield the files in a folder and its subfolders at any depth."""
     prefixes = [""]
     while prefixes:
         prefix = prefixes.pop()

@@ -1,4 +1,4 @@
-"""Which part of a picture a model sees: random ones in training, the middle in tests."""
+"""Crops of pictures: random in training, centered in tests."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from liere.shapes import UInt8
 __all__ = ["Box", "crop_middle", "crop_resize", "draw_box", "to_tensor", "uniform_numbers"]
 
 Box = tuple[int, int, int, int]
-"""Left, upper, right and lower edge, px."""
+"""Left, upper, right and lower edge in pixels."""
 
 RATIOS = (3 / 4, 4 / 3)
 ATTEMPTS = 10
 BOX_DRAWS = 4 * ATTEMPTS
-MOST_RESIZED = 2**25  # pixels of a picture that is resized as a whole
-MARGIN = 256 / 224  # the shorter side, as a multiple of the crop
+MOST_RESIZED = 2**25  # largest picture, in pixels, that is resized before it is cropped
+MARGIN = 256 / 224  # length of the shorter side relative to the crop
 
 
 def uniform_numbers(bits: int, count: int) -> list[float]:
-    """Return numbers in [0, 1) that random bits decide.
+    """Return numbers in [0, 1) that are determined by random bits.
 
     Example:
         >>> all(0 <= number < 1 for number in uniform_numbers(7, 100))
@@ -37,16 +37,16 @@ def uniform_numbers(bits: int, count: int) -> list[float]:
 
 
 def draw_box(width: int, height: int, numbers: Sequence[float], min_area: float = 0.08) -> Box:
-    """Draw a part of a picture as torchvision's `RandomResizedCrop` does.
+    """Return a random box as drawn by torchvision's `RandomResizedCrop`.
 
-    Its share of the area is between `min_area` and 1, its aspect ratio between 3/4 and 4/3. Where ten attempts find
-    none that fits, it is the middle, as much of it as has such a ratio.
+    Its share of the area is between `min_area` and 1, its aspect ratio between 3/4 and 4/3. If ten attempts do not fit,
+    the result is the largest centered box with such an aspect ratio.
 
     Args:
-        width: Of the picture.
-        height: Of the picture.
+        width: Width of the picture.
+        height: Height of the picture.
         numbers: 40 random numbers in [0, 1).
-        min_area: Least share of the area.
+        min_area: Minimum area as a fraction of the picture.
 
     Example:
         >>> draw_box(100, 50, [0.5] * 40, min_area=1.0)
@@ -66,13 +66,13 @@ def draw_box(width: int, height: int, numbers: Sequence[float], min_area: float 
 
 
 def crop_resize(picture: Image.Image, box: Box, size: int, *, mirrored: bool = False) -> Image.Image:
-    """Return a part of a picture as a square of this side, mirrored left to right if asked for."""
+    """Return a part of a picture resized to a square of this size, mirrored left to right if `mirrored`."""
     part = picture.crop(box).resize((size, size), Image.Resampling.BILINEAR)
     return part.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirrored else part
 
 
 def crop_middle(picture: Image.Image, size: int) -> Image.Image:
-    """Return the middle: the shorter side becomes 256/224 of the size, and the square in the middle is taken.
+    """Return the center crop of this size after resizing the shorter side to 256/224 of it.
 
     Example:
         >>> crop_middle(Image.new("RGB", (640, 480)), 224).size
@@ -85,7 +85,7 @@ def crop_middle(picture: Image.Image, size: int) -> Image.Image:
     else:
         width, height = int(short * width / height), short
     x, y = round((width - size) / 2), round((height - size) / 2)
-    if width * height > MOST_RESIZED:  # a narrow strip would become a very long one
+    if width * height > MOST_RESIZED:  # a narrow strip would become huge, so crop it first
         steps = picture.width / width, picture.height / height
         box = (x * steps[0], y * steps[1], (x + size) * steps[0], (y + size) * steps[1])
         return picture.resize((size, size), Image.Resampling.BILINEAR, box)

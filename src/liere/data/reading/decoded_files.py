@@ -1,4 +1,4 @@
-"""Examples that are decoded from files when they are asked for; files that cannot be are left out."""
+"""Examples that are decoded from files on demand, skipping unreadable files."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["DecodedFiles", "TooManyUnreadableError", "UnreadableError"]
 
 
 class UnreadableError(Exception):
-    """A file cannot be decoded.
+    """Raised when a file cannot be decoded.
 
     Args:
-        reason: Why: what it says, or an error.
+        reason: Message, or the error of the decoder.
     """
 
     def __init__(self, reason: str | Exception) -> None:
@@ -32,9 +32,9 @@ class UnreadableError(Exception):
 
 
 class TooManyUnreadableError(InputError):
-    """More files than allowed cannot be decoded.
+    """Raised when more files than allowed cannot be decoded.
 
-    `DataLoader` makes an error of a worker anew, with the worker's traceback as its message: the last line is kept.
+    `DataLoader` raises a worker's error again with the worker's traceback as message; only its last line is kept.
     """
 
     def __init__(self, message: str) -> None:
@@ -42,15 +42,15 @@ class TooManyUnreadableError(InputError):
 
 
 class DecodedFiles(ExampleSet):
-    """Labeled files, decoded when they are asked for.
+    """Labeled files that are decoded on demand.
 
-    A file that cannot be decoded is named on standard error, once, and left out of its batch. Worker processes count
-    together. Where nothing of a batch is left, the examples after those that were asked for take their place.
+    A file that cannot be decoded is reported on standard error, once, and left out of its batch. Worker processes share
+    one count. If nothing is left of a batch, the examples that follow it take its place.
 
     Args:
         files: The files.
-        facts: Of the data set.
-        max_unreadable: How many files may be left out.
+        facts: Facts of the data set.
+        max_unreadable: Maximum number of skipped files.
     """
 
     can_skip = True
@@ -61,7 +61,7 @@ class DecodedFiles(ExampleSet):
 
     @property
     def facts(self) -> DataFacts:
-        """What a model has to know of it."""
+        """Properties of the data set that a model needs."""
         return self._facts
 
     @property
@@ -73,12 +73,12 @@ class DecodedFiles(ExampleSet):
         return len(self.files)
 
     def load(self, indices: Sequence[int], bits: Int[Tensor, "batch"] | None = None) -> Batch:
-        """Return a batch, augmented if there are random bits, without what cannot be decoded."""
+        """Return a batch without undecodable files, augmented if random bits are given."""
         for shift in range(len(self)):
             batch = self._load_readable([(index + shift) % len(self) for index in indices], bits)
             if batch is not None:
                 return batch
-        raise InputError(f"none of the {len(self)} files of {self.files.folder} can be read")
+        raise InputError(f"none of the {len(self)} files of {self.files.folder} can be read: replace them")
 
     @abstractmethod
     def decode(self, path: Path, bits: int | None) -> Tensor:
@@ -86,7 +86,7 @@ class DecodedFiles(ExampleSet):
 
         Args:
             path: Its file.
-            bits: The random bits that decide its augmentation; None for an example as it is tested.
+            bits: Random bits that seed its augmentation; None for no augmentation, as in tests.
 
         Raises:
             UnreadableError: If the file cannot be decoded.
@@ -114,8 +114,8 @@ class DecodedFiles(ExampleSet):
         count = int(self._is_unreadable.sum())
         if count > self.max_unreadable:
             raise TooManyUnreadableError(
-                f"cannot read {path} ({error}): that is file {count} of {self.files.folder} that cannot be read, and "
-                f"data.max_unreadable is {self.max_unreadable}; repair the files, or allow more"
+                f"cannot read {path} ({error}), which is unreadable file {count} of {self.files.folder}, but "
+                f"data.max_unreadable is {self.max_unreadable}: repair the files, or raise the limit"
             )
-        line = f"cannot read {path} ({error}): skipped, {count} of at most {self.max_unreadable}"
+        line = f"cannot read {path} ({error}): skipped ({count} of at most {self.max_unreadable})"
         print(f"liere: warning: {visible(line)}", file=sys.stderr, flush=True)

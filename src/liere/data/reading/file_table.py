@@ -1,4 +1,4 @@
-"""Many labelled files, kept small: a million of them are three tensors, which worker processes share."""
+"""A compact table of labeled files: three tensors that worker processes share, even for a million files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class FileTable:
         return self.folder / os.fsdecode(self._names[start:stop].numpy().tobytes())
 
     def select(self, indices: Int[Tensor, "kept"]) -> FileTable:
-        """Return some of the files, in this order."""
+        """Return a table of the selected files, in this order."""
         part = FileTable(self.folder, [])
         part.labels, part._bounds, part._names = self.labels[indices], self._bounds[indices], self._names
         return part

@@ -1,4 +1,4 @@
-"""Images in files, such as those of ImageNet: a folder a class."""
+"""Images in files, such as those of ImageNet."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from liere.shapes import UInt8
 __all__ = ["ImageFiles", "read_image"]
 
 IMAGE_FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP")
-"""What Pillow may take a file for, whatever its name: other formats start programs (PostScript) or fetch files."""
+"""Formats that Pillow may try, whatever the suffix; others may run programs (PostScript) or open other files."""
 MAX_PIXELS = 100_000_000
-"""Pixels of an image. A small file can hold any number of them, and each takes eight bytes while it is decoded."""
+"""Largest image in pixels: even a small file can claim any number, and each pixel takes eight bytes to decode."""
 WIDE_MODES = ("I", "F")
 
 
 class ImageFiles(DecodedFiles):
-    """Images in files.
+    """Images decoded from files.
 
-    Training examples are random parts of an image, resized, mirrored and changed by RandAugment, in this order; test
-    examples are the middle of the image.
+    Training examples are random crops of an image, resized, mirrored and changed by RandAugment, in this order; test
+    examples are center crops.
 
     Args:
         files: The files.
-        facts: Of the data set; `image_size` is the side of the images, twice.
-        min_area: Least share of an image that a random part takes.
-        flip: Whether every other training image is mirrored.
-        rand_augment: Operations an image and their magnitude.
-        max_unreadable: How many files may be left out.
+        facts: Facts of the data set; images are square, so both entries of `image_size` are equal.
+        min_area: Minimum area of a random crop, as a fraction of the image.
+        flip: Whether each training image is mirrored with probability 1/2.
+        rand_augment: Operations per image and their magnitude; None for none.
+        max_unreadable: Maximum number of skipped files.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ImageFiles(DecodedFiles):
         self.min_area, self.flip, self.rand_augment = min_area, flip, rand_augment
 
     def decode(self, path: Path, bits: int | None) -> UInt8[Tensor, "3 size size"]:
-        """Return an image, a random part of it if there are random bits."""
+        """Return a random crop of an image if random bits are given, else its center crop."""
         picture, size = read_image(path), self.facts.image_size[-1]
         if bits is None:
             return to_tensor(crop_middle(picture, size))
@@ -68,13 +68,13 @@ class ImageFiles(DecodedFiles):
 
 
 def read_image(path: Path) -> Image.Image:
-    """Return an image as 8-bit RGB; of 16 bits the upper 8 are taken, and transparency is ignored.
+    """Return an image as 8-bit RGB: 16-bit pixels keep their upper 8 bits, and transparency is ignored.
 
     Raises:
         UnreadableError: If it cannot be decoded.
     """
     try:
-        # Pillow warns of metadata that are broken and of transparency that gets lost.
+        # Pillow warns about broken metadata and lost transparency.
         with (
             warnings.catch_warnings(action="ignore"),
             open_regular(path) as file,
@@ -82,22 +82,22 @@ def read_image(path: Path) -> Image.Image:
         ):
             return _to_rgb(image)
     except UnidentifiedImageError:
-        raise UnreadableError(f"it is none of {', '.join(IMAGE_FORMATS)}") from None
+        raise UnreadableError(f"it is not in any of the formats {', '.join(IMAGE_FORMATS)}") from None
     except Image.DecompressionBombError:
         raise UnreadableError(f"it has more than {MAX_PIXELS:,} pixels: scale it down") from None
-    except Exception as error:  # decoders raise what they like on damaged files
+    except Exception as error:  # decoders raise many types of errors on damaged files
         if isinstance(error, UnreadableError) or is_system_error(error, with_access=False):
             raise
         raise UnreadableError(error) from None
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:
-    if image.width * image.height > MAX_PIXELS:  # nothing has been decoded yet
+    if image.width * image.height > MAX_PIXELS:  # Pillow has only read the header so far
         raise UnreadableError(
             f"it has {image.width:,} x {image.height:,} pixels, more than {MAX_PIXELS:,}: scale it down"
         )
     if image.mode in WIDE_MODES:
-        raise InputError(f"its pixels have 32 bits, mode {image.mode}: use 8 or 16")
+        raise InputError(f"its pixels have 32 bits (mode {image.mode}): convert it to 8 or 16 bits")
     if image.mode.startswith("I;16"):
         return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
     return image.convert("RGB")

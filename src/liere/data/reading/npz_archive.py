@@ -1,4 +1,4 @@
-"""A `.npz` file as an archive of arrays: nothing in it is believed or unpacked before it is known to fit in memory."""
+"""Safe access to the arrays of a `.npz` file: nothing is unpacked before it is known to fit in memory."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ READ = {
     for prefix in ("", *(f"{split}_" for split in SPLITS))
     for name in (*KINDS, "labels", "groups", "classes")
 }
-"""Arrays that are read; a file may hold others."""
+"""Names of the arrays that are read; a file may contain others."""
 ALLOWANCE = 256 * 2**20
-"""Bytes of memory that the arrays of a file may take, however small the file; see `liere.files.reading`."""
-EXAMPLE_BYTES = 256  # that an example takes besides its pixels: its label, its place, a key to divide it by
+"""Bytes of memory that the arrays of any file may take, however small the file; see `liere.files.reading`."""
+EXAMPLE_BYTES = 256  # per example in addition to its pixels: label, index, and key for splitting
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 Array = NDArray[Any]
 
 
 def list_arrays(path: Path) -> set[str]:
-    """Return the names of the arrays of a file, once it is certain that those that matter fit in memory."""
+    """Return the names of the arrays in a file, after checking that the needed ones fit in memory."""
     with _opened(path) as archive:
         keys = {name.removesuffix(".npy") for name in archive.namelist()}
     _check_memory(path, sorted(keys & READ))
@@ -43,7 +43,7 @@ def list_arrays(path: Path) -> set[str]:
 
 
 def load_array(path: Path, key: str) -> Array:
-    """Return an array of a file, which must have an axis at least."""
+    """Return an array of a file; it must have at least one axis."""
     with _opened(path) as archive:
         try:
             with archive.open(_member(archive, key)) as stream:
@@ -53,11 +53,11 @@ def load_array(path: Path, key: str) -> Array:
                 raise
             if "Object arrays" in str(error):
                 raise InputError(
-                    f"{path}: {key} holds Python objects, not numbers (are they of several shapes?): give all one shape"
+                    f"{path}: {key} contains Python objects instead of numbers: give all examples the same shape"
                 ) from None
             raise _unreadable(path, error) from None
     if array.ndim == 0:
-        raise InputError(f"{path}: {key} is not an array with an entry for each example: write it with np.savez")
+        raise InputError(f"{path}: {key} is not an array with one entry per example: write it with np.savez")
     return array
 
 
@@ -65,7 +65,7 @@ def load_array(path: Path, key: str) -> Array:
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     with open_regular(path) as stream:
         if stream.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
-            raise InputError(f"{path} is a single array: write images and labels into one file with np.savez")
+            raise InputError(f"{path} contains a single array: write images and labels to one file with np.savez")
         try:
             archive = zipfile.ZipFile(stream)
         except Exception as error:
@@ -81,9 +81,9 @@ def _member(archive: zipfile.ZipFile, key: str) -> str:
 
 
 def _check_memory(path: Path, keys: Iterable[str]) -> None:
-    """Raise `ValueError` if arrays claim more than they hold, or would take much more memory than the file's size.
+    """Raise `ValueError` if arrays claim more data than they have, or need far more memory than the file's size.
 
-    Nothing is unpacked for that but the headers of the arrays.
+    Only the headers of the arrays are unpacked for this check.
     """
     limit = memory_limit(path.stat().st_size, ALLOWANCE)
     needed = 0
@@ -97,30 +97,30 @@ def _check_memory(path: Path, keys: Iterable[str]) -> None:
                 raise _unreadable(path, error) from None
     if needed > limit:
         raise InputError(
-            f"{path} would take {needed:,} bytes of memory, but at most {limit:,} are allowed for a file of its size: "
+            f"{path} would need {needed:,} bytes of memory, more than the {limit:,} allowed for its file size: "
             "write it with np.savez instead of np.savez_compressed"
         )
 
 
 def _claimed_memory(archive: zipfile.ZipFile, name: str) -> int:
-    """Return how much memory the header of an array asks for: its pixels as they are kept, and a bit per example."""
+    """Return the memory that an array needs by its header: pixels in their final dtype, plus overhead per example."""
     member = archive.getinfo(name)
-    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others expand by any factor
-        raise InputError(f"{name} is compressed in a way that numpy does not use")
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # other methods may expand without limit
+        raise InputError(f"{name} is compressed with a method that numpy does not use")
     with archive.open(member) as stream:
         version = np.lib.format.read_magic(stream)
         if version not in HEADERS:
-            raise InputError(f"{name} has format {version}")
+            raise InputError(f"{name} has the unknown format version {version}")
         shape, _, dtype = HEADERS[version](stream)
         held = member.file_size - stream.tell()
     if dtype.hasobject:
-        return 0  # is refused when it is read
+        return 0  # rejected later, when it is read
     values = math.prod(shape)
     if min(shape, default=0) < 0 or values * dtype.itemsize != held:
-        raise InputError(f"{name} has shape {shape} and {dtype}, but {held:,} bytes")
+        raise InputError(f"{name} has shape {shape} and dtype {dtype}, but only {held:,} bytes")
     itemsize = dtype.itemsize if dtype in (np.uint8, np.bool_) else max(dtype.itemsize, np.dtype(np.float32).itemsize)
     return values * itemsize + (shape[0] if shape else 1) * EXAMPLE_BYTES
 
 
 def _unreadable(path: Path, error: Exception) -> InputError:
-    return InputError(f"{path} is damaged, or no .npz file ({reason(error)}): write it again with np.savez")
+    return InputError(f"{path} is damaged or not a .npz file ({reason(error)}): write it again with np.savez")

@@ -1,4 +1,4 @@
-"""Arrays of one's own: `.npz` files of images, volumes or videos with a label each."""
+"""Your own arrays: `.npz` files of labeled images, volumes or videos."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ __all__ = ["NpzArrays", "read_npz"]
 
 @dataclass(frozen=True, eq=False)
 class NpzArrays:
-    """What is in the files.
+    """The contents of `.npz` files.
 
     Attributes:
         root: The file, or the folder of files.
-        splits: Images `[examples, channels, *axes]`, uint8 or float32, and labels, of `"train"`, `"test"` and, if there
-            is such a split, `"val"`.
-        facts: Of the arrays as they are; mean and deviation of the training split.
+        splits: Images `[examples, channels, *axes]`, uint8 or float32, and labels for `"train"`, `"test"` and, if it
+            exists, `"val"`.
+        facts: Facts of the arrays at their original size; mean and deviation are those of the training split.
         is_video: Whether the first axis is time.
-        has_groups: Whether examples belong together in groups that a split must not tear apart.
+        has_groups: Whether examples belong to groups that must stay in one split.
     """
 
     root: Path
@@ -45,16 +45,16 @@ class NpzArrays:
 
         Args:
             split: `"train"`, `"val"` or `"test"`.
-            holdout: Share of the training examples to validate with; with 0, `"val"` is the split of that name, or
-                `"test"` where there is none.
+            holdout: Fraction of the training examples to validate with; with 0, `"val"` is the split of that name, or
+                `"test"` if there is none.
 
         Raises:
-            ValueError: If examples were to be held out one by one, but belong together in groups.
+            ValueError: If `holdout` is positive but the examples belong to groups.
         """
         if holdout and self.has_groups:
             raise InputError(
-                f"data.holdout {holdout} would tear the groups of {self.root} apart: leave it out, and give a "
-                "validation split of its own if there is none"
+                f"data.holdout {holdout} would break up the groups of {self.root}: remove it, and add a separate "
+                "validation split if there is none"
             )
         if split == "val":
             split = "train" if holdout else "val" if "val" in self.splits else "test"
@@ -62,7 +62,7 @@ class NpzArrays:
 
     @cached_property
     def sha256(self) -> str:
-        """Digest of the arrays, which does not depend on how they are packed."""
+        """SHA-256 digest of the arrays, independent of how they are compressed."""
         digest = hashlib.sha256()
         for split in sorted(self.splits):
             for array in self.splits[split]:
@@ -71,30 +71,30 @@ class NpzArrays:
         return digest.hexdigest()
 
     def size_at(self, side: int | None) -> tuple[int, ...]:
-        """Return the length of each axis where the last one is `side`: the others in proportion, but all frames.
+        """Return the axis lengths with the last axis scaled to `side` and the others in proportion, except frames.
 
         Raises:
-            ValueError: If that is a lot, as it is where the last axis of the arrays is by far the shortest.
+            ValueError: If the result is too large, which happens when the last axis is by far the shortest.
         """
         return scale_size(self.facts.image_size, side, f"the examples of {self.root}", keep_first=self.is_video)
 
     def check_rand_augment(self) -> None:
-        """Raise `ValueError` if these are not the images that RandAugment is made for."""
+        """Raise `ValueError` if RandAugment does not support these images."""
         check_rand_augment(self.splits["train"][0].dtype, self.facts, str(self.root))
 
 
 def read_npz(root: Path, seed: int = 0) -> NpzArrays:
-    """Return what a file, or a folder with `train.npz`, `test.npz` and maybe `val.npz`, holds.
+    """Return the arrays of a file, or of a folder with `train.npz`, `test.npz` and optionally `val.npz`.
 
-    A file is read once as long as it does not change. One without splits of its own is divided by `divide`.
+    A file is read again only if it has changed. A file without splits is split by `divide`.
 
     Args:
         root: The file or folder.
-        seed: Decides who goes where in a file without splits.
+        seed: Seed for splitting a file without splits.
 
     Raises:
-        FileNotFoundError: If it is not there.
-        ValueError: If it is damaged, or does not hold what it should.
+        FileNotFoundError: If it does not exist.
+        ValueError: If it is damaged or lacks a required array.
     """
     files = find_files(root)
     stamps = tuple((str(file.resolve()), file.stat().st_mtime_ns, file.stat().st_size) for file in files.values())
@@ -103,7 +103,7 @@ def read_npz(root: Path, seed: int = 0) -> NpzArrays:
 
 @lru_cache(maxsize=1)
 def _read(root: Path, seed: int, stamps: tuple[tuple[str, int, int], ...]) -> NpzArrays:
-    """Read files; `stamps` are here to tell those that have changed."""
+    """Return the arrays of files; `stamps` invalidates the cache when a file changes."""
     files = find_files(root)
     if "" in files:
         kind, parts, classes = read_file(root)

@@ -1,4 +1,4 @@
-"""Labels that count from 0, and splits that hold what they should: checked, or made by dividing the examples."""
+"""Labels numbered from 0, and splits that are either checked or drawn from the examples."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ __all__ = ["check_alike", "check_classes", "divide_part", "number_labels"]
 
 
 def number_labels(parts: dict[str, Part], classes: Array | None) -> tuple[tuple[str, ...], dict[str, Array]]:
-    """Return names of classes, and labels that count from 0."""
+    """Return the names of the classes, and labels numbered from 0 for each split."""
     kinds = {part.labels.dtype.kind == "U" for part in parts.values()}
     where = next(iter(parts.values())).name
     if len(kinds) > 1:
-        raise InputError(f"{where}: labels are integers in one split and strings in another: use one of them")
+        raise InputError(f"{where}: labels are integers in one split and strings in another: use one type")
     if classes is None:
         values = np.unique(np.concatenate([part.labels for part in parts.values()]))
         return tuple(map(str, values.tolist())), {
             split: np.searchsorted(values, part.labels).astype(np.int64) for split, part in parts.items()
         }
     if classes.ndim != 1 or classes.dtype.kind not in "iuU" or len(set(classes.tolist())) < len(classes):
-        raise InputError(f"{where}: classes must be different names, one a class, got {shorten(str(classes.tolist()))}")
+        raise InputError(f"{where}: classes must be unique names, one per class, got {shorten(str(classes.tolist()))}")
     names = tuple(map(str, classes.tolist()))
     places = {name: place for place, name in enumerate(names)}
     numbered = {}
@@ -39,20 +39,20 @@ def number_labels(parts: dict[str, Part], classes: Array | None) -> tuple[tuple[
         if kinds == {True}:
             for label in sorted({*part.labels.tolist()} - places.keys()):
                 raise InputError(
-                    f"{part.name}: label {shorten(label)!r} is not one of classes: {shorten(suggest(label, names))}"
+                    f"{part.name}: label {shorten(label)!r} is not in classes: {shorten(suggest(label, names))}"
                 )
             numbered[split] = np.array([places[label] for label in part.labels.tolist()], dtype=np.int64)
         else:
             numbered[split] = part.labels.astype(np.int64)
             for label in sorted({*numbered[split].tolist()} - {*range(len(names))}):
-                raise InputError(f"{part.name}: label {label} is not a place in classes, 0 to {len(names) - 1}")
+                raise InputError(f"{part.name}: label {label} is not an index of classes, 0 to {len(names) - 1}")
     return names, numbered
 
 
 def divide_part(
     root: Path, images: Array, labels: Array, groups: Array | None, seed: int
 ) -> dict[str, NDArray[np.int64]]:
-    """Divide the examples of a file, whatever their order in it; those of a group stay together."""
+    """Return the indices of each split, independent of the order of examples; groups stay together."""
     if groups is None:
         units = np.arange(len(labels))
         keys = [stable_key(memoryview(image)) for image in images]
@@ -66,14 +66,14 @@ def divide_part(
         if not len(members):
             what = "examples" if groups is None else "groups"
             raise InputError(
-                f"{root} has too few {what} to divide, {len(classes)}, so that nothing is left for {split!r}: give at "
-                f"least 3 {what} of a class, or files for train and test"
+                f"{root} has too few {what} ({len(classes)}), so nothing is left for {split!r}: provide at least 3 "
+                f"{what} of one class, or separate train and test files"
             )
     return {split: np.flatnonzero(np.isin(units, members.numpy())) for split, members in parts.items()}
 
 
 def _main_classes(units: NDArray[np.int64], labels: Array) -> NDArray[np.int64]:
-    """Return for each group the class that most of it has, the lowest of several; linear in the examples."""
+    """Return the most frequent class of each group, the lowest in a tie, in linear time."""
     pairs, counts = np.unique(np.stack([units.ravel(), labels]), axis=1, return_counts=True)
     order = np.lexsort((pairs[1], -counts, pairs[0]))
     _, first = np.unique(pairs[0][order], return_index=True)
@@ -81,15 +81,17 @@ def _main_classes(units: NDArray[np.int64], labels: Array) -> NDArray[np.int64]:
 
 
 def check_alike(parts: dict[str, Part]) -> None:
-    """Raise `ValueError` if splits differ in what they hold, or share a group."""
+    """Raise `ValueError` if splits differ in dtype or shape, or share a group."""
     train = parts["train"]
     for part in parts.values():
         for one, other, what in (
             (train.images.shape[1:], part.images.shape[1:], "channels and axes"),
-            (train.images.dtype, part.images.dtype, "pixels"),
+            (train.images.dtype, part.images.dtype, "dtype"),
         ):
             if one != other:
-                raise InputError(f"{part.name} has {what} {other}, but {train.name} has {one}: make them alike")
+                raise InputError(
+                    f"{part.name} has {what} {other}, but {train.name} has {one}: use the same in all splits"
+                )
     seen: dict[Any, str] = {}
     for part in parts.values():
         for group in sorted(set([] if part.groups is None else part.groups.tolist())):
@@ -100,15 +102,15 @@ def check_alike(parts: dict[str, Part]) -> None:
 
 
 def check_classes(root: Path, splits: dict[str, tuple[Tensor, Tensor]], names: tuple[str, ...]) -> None:
-    """Raise `ValueError` if a split has a class that is not trained, or there is a single class."""
+    """Raise `ValueError` if a split has a class without training examples, or there is only one class."""
     known = set(splits["train"][1].tolist())
     for split, (_, labels) in splits.items():
         for label in sorted(set(labels.tolist()) - known):
             raise InputError(
-                f"{root}: label {shorten(names[label])!r} is in {split!r}, but not in 'train': take it out, or divide "
-                "the examples in another way (data.seed)"
+                f"{root}: label {shorten(names[label])!r} is in {split!r} but not in 'train': remove it, or split "
+                "the examples differently with another data.seed"
             )
     if len(known) < 2:
         raise InputError(
-            f"{root}: all training examples have label {shorten(names[min(known)])!r}: there is nothing to learn"
+            f"{root}: all training examples have label {shorten(names[min(known)])!r}: add examples of another class"
         )

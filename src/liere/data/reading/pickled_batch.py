@@ -1,7 +1,7 @@
-"""A pickled batch of images, as CIFAR's authors wrote it: unpickled without trusting it.
+"""Safe unpickling of the image batches in CIFAR's files.
 
-The pickle calls nothing of numpy. Arrays are made here, of bytes that are in the file; what stands in for numpy's names
-only notes its arguments.
+The pickle cannot call numpy: stand-ins for numpy's names only record their arguments, and arrays are created here
+from the bytes in the file.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from liere.errors import InputError
 __all__ = ["unpickle_batch"]
 
 MAX_OPERATIONS = 1_000_000
-"""Steps of a pickle, each of which may make an object. The longest of CIFAR's has some 250,000."""
+"""Maximum number of operations, each of which may create an object; CIFAR's files have up to about 250,000."""
 MAX_TUPLES = 100
-"""Tuples of a pickle: Python crashes on keys that are nested very deep. CIFAR's have less than ten."""
+"""Maximum number of tuples: Python crashes on very deeply nested keys; CIFAR's files have less than ten."""
 MAX_REPEATS = 4
-"""Objects that hold others and are used again. Each may double what there is to look through; CIFAR's have none."""
+"""Maximum number of reused containers: each may double the size of the result; CIFAR's files have none."""
 LARGEST = 2**63
-"""Integers are below that: others can be chosen so that a dict of them takes hours."""
+"""Integers must be smaller: larger ones can be chosen so that building a dict takes hours."""
 PLAIN = ("STRING", "UNICODE", "BYTES", "GLOBAL")
-"""Parts of the names of operations that make text or name something, which may be used again at will."""
+"""Parts of the names of operations that create text or names, which may be reused without limit."""
 
 
 def unpickle_batch(content: bytes, key: str, *, is_known: bool = False) -> tuple[NDArray[np.uint8], list[int]]:
@@ -35,17 +35,17 @@ def unpickle_batch(content: bytes, key: str, *, is_known: bool = False) -> tuple
 
     Args:
         content: The pickle: a dict with `"data"`, an array of bytes.
-        key: Where the labels are in it.
-        is_known: Whether its checksum was right, so that it need not be looked through first.
+        key: Key of the labels in the dict.
+        is_known: Whether its checksum was verified, so that its operations need not be checked.
 
     Raises:
-        ValueError: If it holds anything else.
+        ValueError: If it contains anything else.
     """
     try:
         if not is_known:
             _check_operations(content)
         batch = _Unpickler(io.BytesIO(content), encoding="latin1").load()
-    except Exception as error:  # a pickle can make the reader raise anything
+    except Exception as error:  # a malicious pickle can raise any type
         raise InputError(f"{type(error).__name__}: {error}") from None
     if type(batch) is not dict or "data" not in batch or key not in batch:
         raise InputError(f"it is not a dict with 'data' and {key!r}")
@@ -58,31 +58,31 @@ def unpickle_batch(content: bytes, key: str, *, is_known: bool = False) -> tuple
 
 
 class _Name:
-    """Stands in for `numpy.ndarray`, which is named in a pickle but not called."""
+    """Stand-in for `numpy.ndarray`, which a pickle names but does not call."""
 
 
 class _Dtype:
-    """Stands in for `numpy.dtype`: bytes, and nothing else."""
+    """Stand-in for `numpy.dtype` that allows only uint8."""
 
     def __init__(self, name: object, *_: object) -> None:
         if name not in ("u1", "uint8", "|u1"):
-            raise InputError(f"it has an array of {str(name)[:20]}, not of bytes")
+            raise InputError(f"it has an array of {str(name)[:20]} instead of uint8")
 
     def __setstate__(self, state: object) -> None:
-        """Leave it at bytes."""
+        """Ignore the state, since the dtype is always uint8."""
 
 
 class _Array:
-    """Stands in for an array that is being unpickled."""
+    """Stand-in for an array during unpickling."""
 
     def __init__(self, *_: object) -> None:
         self.pixels: NDArray[np.uint8] | None = None
 
     def __setstate__(self, state: tuple[int, tuple[int, ...], _Dtype, bool, bytes | str]) -> None:
-        """Take the bytes of the file for pixels."""
+        """Use the bytes in the file as pixels."""
         _, shape, dtype, is_column_major, content = state
         if type(dtype) is not _Dtype or type(shape) is not tuple or len(shape) != 2 or min(shape) < 0:
-            raise InputError(f"it has an array of shape {str(shape)[:50]}")
+            raise InputError(f"it has an array of the invalid shape {str(shape)[:50]}")
         data = content.encode("latin1") if isinstance(content, str) else content
         pixels = np.frombuffer(data, np.uint8)
         self.pixels = pixels.reshape(shape[::-1]).T if is_column_major else pixels.reshape(shape)
@@ -97,17 +97,17 @@ PICKLED_NAMES = {
 
 
 class _Unpickler(pickle.Unpickler):
-    """Know the names that arrays need, and nothing else that a pickle may ask for."""
+    """An unpickler that resolves only the names that arrays need."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) in PICKLED_NAMES:
             return PICKLED_NAMES[module, name]
-        raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+        raise pickle.UnpicklingError(f"it refers to {module}.{name}")
 
 
 def _check_operations(content: bytes) -> None:
-    """Raise `ValueError` if unpickling would take more time or memory than the length of the pickle justifies."""
-    memo: dict[int, bool] = {}  # whether the object that is kept at a place is plain
+    """Raise `ValueError` if unpickling could take far more time or memory than real files do."""
+    memo: dict[int, bool] = {}  # whether the object stored at an index is plain
     tuples = repeats = 0
     before = ""
     for number, (operation, argument, _) in enumerate(pickletools.genops(content)):
@@ -119,11 +119,11 @@ def _check_operations(content: bytes) -> None:
         if name == "MEMOIZE" or "PUT" in name:
             place = len(memo) if argument is None else argument
             if place > MAX_OPERATIONS:
-                raise InputError(f"it keeps an object at place {place:,}")
+                raise InputError(f"it stores an object at index {place:,}")
             memo[place] = any(part in before for part in PLAIN)
         tuples += "TUPLE" in name
         is_plain = isinstance(argument, int) and memo.get(argument, False)
         repeats += name == "DUP" or ("GET" in name and not is_plain)
         if tuples > MAX_TUPLES or repeats > MAX_REPEATS:
-            raise InputError("it has objects within objects without end")
+            raise InputError("it has too many nested objects")
         before = name

@@ -1,4 +1,4 @@
-"""UCF101: videos of 101 kinds of actions, and the official lists of those to train and to test with."""
+"""The official lists of training and test videos of UCF101, a data set of 101 human actions."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ __all__ = ["list_videos", "read_classes"]
 
 LISTS = "ucfTrainTestlist"
 VIDEOS = "UCF-101"
-LIST_BYTES = 10_000_000  # real lists have half a million
+LIST_BYTES = 10_000_000  # real lists have half a million bytes
 
 
 def read_classes(root: Path) -> tuple[str, ...]:
     """Return the names of the classes in the order of `classInd.txt`.
 
     Raises:
-        FileNotFoundError: If the file is not there.
+        FileNotFoundError: If the file does not exist.
         ValueError: If it is damaged.
     """
     file = root / LISTS / "classInd.txt"
     found: dict[int, str] = {}
-    seen = {".", ".."}  # which lead to other folders
+    seen = {".", ".."}  # names that would lead to other folders
     for place, words in _lines(file):
         if len(words) != 2 or not words[0].isdecimal() or len(words[0]) > 9:
             raise InputError(
-                f"{place} should be a number and a class, got {shorten(repr(' '.join(words)))}: unpack the lists again"
+                f"{place} must be a number and a class, got {shorten(repr(' '.join(words)))}: unpack the lists again"
             )
         if words[1] in seen:
-            raise InputError(f"{place} should be another class, got {shorten(words[1])!r}: unpack the lists again")
+            raise InputError(f"{place} has the repeated or invalid class {shorten(words[1])!r}: unpack the lists again")
         seen.add(words[1])
         found[int(words[0])] = words[1]
     if sorted(found) != list(range(1, len(found) + 1)):
-        raise InputError(f"{file} should number the classes from 1 to {len(found)}: unpack the lists again")
+        raise InputError(f"{file} must number the classes from 1 to {len(found)}: unpack the lists again")
     return tuple(found[number] for number in sorted(found))
 
 
 def list_videos(root: Path, split: str, fold: int = 1) -> FileTable:
     """Return the videos of an official list.
 
-    All videos of the fold, to train and to test with, must be there.
+    All training and test videos of the fold must exist.
 
     Args:
-        root: Folder that holds the lists, `ucfTrainTestlist`, and the videos, `UCF-101/<class>` or `<class>`.
+        root: Folder that contains the lists, `ucfTrainTestlist`, and the videos, `UCF-101/<class>` or `<class>`.
         split: `"train"` or `"test"`.
         fold: 1, 2 or 3.
 
@@ -66,13 +66,13 @@ def list_videos(root: Path, split: str, fold: int = 1) -> FileTable:
 
 
 def _read_list(file: Path, classes: tuple[str, ...]) -> Iterator[tuple[str, int]]:
-    """Yield paths with labels from 0. Lists of training videos tell the label, too, from 1."""
+    """Yield paths and labels numbered from 0; training lists also give the label, numbered from 1."""
     labels = {name: label for label, name in enumerate(classes)}
     for place, (path, *number) in _lines(file):
         label = labels.get(path.partition("/")[0])
         if label is None:
             raise InputError(
-                f"{place} has a class that classInd.txt does not have, got {shorten(path)!r}: unpack the lists again"
+                f"{place} has a class that is not in classInd.txt, got {shorten(path)!r}: unpack the lists again"
             )
         if number not in ([], [str(label + 1)]):
             raise InputError(
@@ -84,11 +84,12 @@ def _read_list(file: Path, classes: tuple[str, ...]) -> Iterator[tuple[str, int]
 
 
 def _lines(file: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield the words of each line that has some, and where it is."""
+    """Yield the location and the words of each nonempty line."""
     if not file.exists():
         raise FileNotFoundError(
-            f"{file} is missing: unpack the official lists of UCF101 there (docs/data.md says where to get them), or "
-            "say with --data.root where the data set is"
+            f"{file} is missing: unpack the official lists of UCF101 there (docs/how-to/data-sets.md says where to get "
+            "them), or "
+            "set --data.root to the folder of the data set"
         )
     for number, line in enumerate(read_bytes(file, LIST_BYTES).decode("utf-8", errors="replace").splitlines(), 1):
         if words := line.split():
@@ -103,7 +104,7 @@ def _check_videos(file: Path, folder: Path, paths: list[str]) -> None:
     }
     if missing := [path for path in paths if path not in there]:
         raise FileNotFoundError(
-            f"{len(missing)} of the {len(paths)} videos of {file} are missing, the first is {folder / missing[0]}: "
+            f"{len(missing)} of the {len(paths)} videos of {file} are missing, the first one is {folder / missing[0]}: "
             "unpack the videos again"
         )
 

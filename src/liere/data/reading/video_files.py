@@ -1,4 +1,4 @@
-"""Videos in files: a folder a class, or a list."""
+"""Clips of video files."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ __all__ = ["VideoFiles", "spread_clips"]
 
 
 class VideoFiles(DecodedFiles):
-    """Clips of videos in files.
+    """Clips of video files.
 
-    A training example is a clip that begins anywhere; the same random part of each of its frames is taken, resized and
-    mirrored. A test example is several clips, evenly spread over the video, or the one in its middle; of each frame the
-    middle is taken. Where a video is shorter than a clip, its last frame is repeated.
+    A training example is a clip with a random start; the same random crop is taken of each of its frames, resized and
+    mirrored. A test example consists of several clips spaced evenly over the video, or the one in its middle, with
+    center crops. If a video is shorter than a clip, its last frame is repeated.
 
     Args:
         files: The files.
-        facts: Of the data set; `image_size` is the number of frames of a clip and twice their side.
-        frame_stride: From one frame of a clip to the next.
-        test_clips: Clips of a test example: of more than one, examples are `[clips, 3, frames, size, size]`.
-        min_area: Least share of a frame that a random part takes.
-        flip: Whether every other training clip is mirrored.
+        facts: Facts of the data set; `image_size` is the number of frames of a clip, their height and their width.
+        frame_stride: Step from one frame of a clip to the next, in video frames.
+        test_clips: Clips per test example; if more than one, examples are `[clips, 3, frames, size, size]`.
+        min_area: Minimum area of a random crop, as a fraction of the frame.
+        flip: Whether each training clip is mirrored with probability 1/2.
         rand_augment: Operations and magnitude of RandAugment, the same for all frames of a clip.
-        max_unreadable: How many files may be left out.
+        max_unreadable: Maximum number of skipped files.
 
     Raises:
         ImportError: If PyAV is not installed.
@@ -61,7 +61,7 @@ class VideoFiles(DecodedFiles):
         self.span = (self.frames - 1) * frame_stride + 1
 
     def decode(self, path: Path, bits: int | None) -> UInt8[Tensor, "*clips 3 frames size size"]:
-        """Return a random clip if there are random bits, else the clips to test."""
+        """Return a random clip if random bits are given, else the clips for testing."""
         size = self.facts.image_size[-1]
         if bits is None:
             pictures = read_frames(path, self._spread, lambda frame: crop_middle(frame, size), least=self.span)
@@ -72,7 +72,7 @@ class VideoFiles(DecodedFiles):
         def anywhere(count: int) -> list[int]:
             return self._clip(int(when * max(count - self.span + 1, 1)), count)
 
-        def crop(frame: Image.Image) -> Image.Image:  # all frames have one size, so they get one box
+        def crop(frame: Image.Image) -> Image.Image:  # all frames have the same size, so they get the same box
             box = draw_box(*frame.size, numbers, self.min_area)
             return crop_resize(frame, box, size, mirrored=self.flip and side < 0.5)
 
@@ -90,14 +90,14 @@ class VideoFiles(DecodedFiles):
 
 
 def spread_clips(count: int, span: int, clips: int) -> list[int]:
-    """Return where clips begin that are evenly spread over a video: the first at its start, the last at its end.
+    """Return the first frames of clips spaced evenly over a video, from its very start to its very end.
 
-    A single one is in the middle.
+    A single clip is in the middle.
 
     Args:
-        count: Frames of the video.
-        span: Frames from the first to the last of a clip.
-        clips: How many clips.
+        count: Number of frames of the video.
+        span: Number of frames from the first to the last of a clip.
+        clips: Number of clips.
 
     Example:
         >>> spread_clips(100, 20, 5), spread_clips(100, 20, 1), spread_clips(10, 20, 2)

@@ -1,4 +1,4 @@
-"""Some frames of a video, by number, whatever its header says and however it ends."""
+"""Frames of a video by number, robust to wrong headers and truncated files."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from liere.files.writing import is_system_error
 __all__ = ["import_av", "read_frames"]
 
 MAX_PIXELS = 40_000_000
-"""Pixels of a frame: 8K has 33 million. A small file can claim any number, and a decoder keeps up to 16 frames."""
+"""Largest frame (8K has 33 million pixels): a small file can claim any size, and a decoder keeps up to 16 frames."""
 OPEN_OPTIONS = {
     "format_whitelist": "avi,mov,mp4,m4a,3gp,3g2,mj2,matroska,webm",
     "protocol_whitelist": "file",
 }
-"""Containers of the endings that are known, whatever a file is called: others, such as playlists, open more files."""
+"""Containers of the known suffixes, whatever the file name; others, such as playlists, open more files."""
 CONTAINERS = frozenset(
     b"clip edts free hoov mdia meta minf moof moov mvex schi sinf stbl tapt traf trak tref udta wave wide".split()
 )
-"""Boxes of an MP4 file that hold boxes."""
+"""Boxes of an MP4 file that contain other boxes."""
 SAMPLE_COUNTS = {b"stsz": 8, b"stz2": 8, b"trun": 4}
-"""Boxes of an MP4 file that say how many samples there are, and where in them."""
+"""Boxes of an MP4 file that contain a number of samples, with the offset of that number."""
 MOST_BOXES = 1_000_000
 SHARE_OF_WHOLE = 0.9
-"""A video that has so much of the frames that it should have, at least, is taken for whole."""
+"""A video with at least this fraction of its announced frames counts as complete."""
 
 
 def import_av() -> Any:
     """Return PyAV.
 
     Raises:
-        ImportError: If it is not installed, with what to do about it.
+        ImportError: If it is not installed.
     """
     try:
         import av
@@ -55,20 +55,20 @@ def read_frames(
     *,
     least: int = 1,
 ) -> list[Image.Image]:
-    """Return frames of a video, in 8-bit RGB.
+    """Return frames of a video in 8-bit RGB.
 
-    Frames are counted in the file; its header is not trusted. Only what is needed is decoded: from the key frame
-    before a wanted frame to the frame itself. Where that does not find them all, the video is decoded from its start,
-    and `choose` is asked again, with the number of frames that could be decoded.
+    Frames are counted in the file; its header is not trusted. Only what is needed is decoded: from the key frame before
+    a wanted frame to the frame itself. If that does not find all of them, the video is decoded from its start, and
+    `choose` is called again with the number of frames that could be decoded.
 
     Args:
         path: The video.
-        choose: Takes the number of frames there are, at least 1, and returns the numbers of those to return.
-        change: What is made of each frame, at once: so many large frames do not fit in memory.
-        least: A video that is cut off must have so many frames; one that is whole may be shorter.
+        choose: Function that takes the number of frames (at least 1) and returns the numbers of the wanted frames.
+        change: Function applied to each frame as soon as it is decoded, because many large frames do not fit in memory.
+        least: Minimum number of frames of a truncated video; a complete video may be shorter.
 
     Raises:
-        UnreadableError: If the file is no video, has no frames, or is cut off and has too few.
+        UnreadableError: If the file is not a video, has no frames, or is truncated and has too few.
     """
     content = _scan(path)
     _check(content.count, content.announced, least)
@@ -85,12 +85,12 @@ def read_frames(
 
 @dataclass(frozen=True)
 class _Content:
-    """What a video is made of.
+    """The packets of a video.
 
     Attributes:
-        times: When the frame of each packet is shown, packets in order of the file; None where the file does not tell.
-        keys: Which packets can be decoded without those before.
-        announced: Number of frames by the header, 0 if it does not tell.
+        times: Time of the frame of each packet, in file order; None if the file does not give it.
+        keys: Which packets can be decoded without earlier ones.
+        announced: Number of frames according to the header; 0 if it does not give one.
     """
 
     times: list[int | None]
@@ -102,7 +102,7 @@ class _Content:
         return len(self.times)
 
     def order(self) -> dict[int, int] | None:
-        """Return the number of the frame that is shown at each time; None where times do not tell frames apart."""
+        """Return the frame number for each time; None if times are missing or not unique."""
         times = sorted(time for time in self.times if time is not None)
         return {time: number for number, time in enumerate(times)} if len(set(times)) == self.count else None
 
@@ -111,12 +111,12 @@ def _check(count: int, announced: int, least: int) -> None:
     if count == 0:
         raise UnreadableError("it has no frame that can be decoded")
     if count < least and count < SHARE_OF_WHOLE * announced:
-        raise UnreadableError(f"it ends after {count} of {announced} frames, and a clip takes {least}")
+        raise UnreadableError(f"it ends after {count} of {announced} frames, but a clip needs {least}")
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
-    """Open a video, with any error of the decoder as `UnreadableError`."""
+    """Open a video, and turn errors of the decoder into `UnreadableError`."""
     av = import_av()
     try:
         _check_claims(path)
@@ -127,8 +127,8 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
             pixels = stream.codec_context.width * stream.codec_context.height
             if pixels > MAX_PIXELS:
                 raise UnreadableError(f"its frames have {pixels:,} pixels, more than {MAX_PIXELS:,}: scale it down")
-            stream.codec_context.options = {"max_pixels": str(MAX_PIXELS)}  # the stream may say something else
-            stream.codec_context.thread_count = 1  # there are worker processes to use more cores
+            stream.codec_context.options = {"max_pixels": str(MAX_PIXELS)}  # the stream may differ from its header
+            stream.codec_context.thread_count = 1  # worker processes already use the other cores
             yield container, stream
     except (av.FFmpegError, OSError, ValueError) as error:
         if is_system_error(error, with_access=False):
@@ -137,16 +137,16 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
 
 
 def _check_claims(path: Path) -> None:
-    """Raise `UnreadableError` if an MP4 file claims more samples than it has bytes: FFmpeg makes a table of all."""
+    """Raise `UnreadableError` if an MP4 file claims more samples than bytes: FFmpeg allocates a table of them."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         claimed = sum(_claimed_samples(file, size))
     if claimed > size:
-        raise UnreadableError(f"it claims {claimed:,} samples, but has {size:,} bytes")
+        raise UnreadableError(f"it claims {claimed:,} samples but has only {size:,} bytes")
 
 
 def _claimed_samples(file: BinaryIO, size: int) -> Iterator[int]:
-    """Yield the numbers of samples that the boxes of an MP4 file claim; other files have no such boxes."""
+    """Yield the numbers of samples that the boxes of an MP4 file claim; nothing for other files."""
     parts = [(0, size)]
     for _ in range(MOST_BOXES):
         if not parts:
@@ -159,7 +159,7 @@ def _claimed_samples(file: BinaryIO, size: int) -> Iterator[int]:
             length, header = int.from_bytes(head[8:], "big"), 16
         stop = min(start + length, end) if length else end
         if stop < start + header:
-            continue  # no box
+            continue  # not a valid box
         parts.append((stop, end))
         if kind == b"cmov":
             raise UnreadableError("its header is compressed: convert it")
@@ -172,7 +172,7 @@ def _claimed_samples(file: BinaryIO, size: int) -> Iterator[int]:
 
 
 def _packets(container: Any, stream: Any) -> Iterator[Any]:
-    """Yield whole packets, up to where the file ends or breaks."""
+    """Yield complete packets until the file ends or is damaged."""
     av = import_av()
     try:
         for packet in container.demux(stream):
@@ -191,7 +191,7 @@ def _scan(path: Path) -> _Content:
 def _decode(
     path: Path, content: _Content, wanted: set[int], change: Callable[[Image.Image], Image.Image]
 ) -> dict[int, Image.Image]:
-    """Return the wanted frames by number, as many as are found without decoding all before."""
+    """Return the wanted frames by number, as far as they are found without decoding the whole video."""
     order = content.order()
     if order is None:
         return {}
@@ -205,7 +205,7 @@ def _decode(
 
 
 def _needed_packets(content: _Content, order: dict[int, int], wanted: set[int]) -> set[int]:
-    """Return which packets to decode: from the last key frame that is shown before a wanted one to that one itself."""
+    """Return the packets to decode: from the last key frame before each wanted frame to the frame itself."""
     numbers = [order[time] for time in content.times if time is not None]
     places = {number: place for place, number in enumerate(numbers)}
     keys = [place for place, is_key in enumerate(content.keys) if is_key]
@@ -217,9 +217,9 @@ def _needed_packets(content: _Content, order: dict[int, int], wanted: set[int]) 
 
 
 def _frames(path: Path, needed: set[int] | None = None) -> Iterator[Any]:
-    """Yield the frames that packets hold, in the order in which they are shown; None for all packets.
+    """Yield the frames of the needed packets in display order; None for all packets.
 
-    Packets that cannot be decoded are passed over.
+    Packets that cannot be decoded are skipped.
     """
     av = import_av()
     with _opened(path) as (container, stream):

@@ -1,1 +1,1 @@
-"""The paper's tables and figures, one question a file: each makes an `Outcome` of an experiment's results."""
+"""The paper's tables and figures, one question per file: each builds an `Outcome` from the results of an experiment."""

@@ -1,4 +1,4 @@
-"""Where the models of the spatial reasoning task look."""
+"""Attention maps on the spatial reasoning task."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["build_attention"]
 
 
 def build_attention(results: Results) -> Outcome:
-    """Figures of the CLS token's attention, one row per encoding and one column per layer."""
+    """Return figures of the CLS token's attention, one row per encoding and one column per layer."""
     from liere.report.task_pictures import attention_of
 
     (data,) = results.data
@@ -27,7 +27,10 @@ def build_attention(results: Results) -> Outcome:
         ]
         alt = f"Attention of the CLS token at {size} px, one row per encoding, one column per layer."
         figures[f"Attention at {size} px"] = Drawing(draw_attention(rows), "", alt)
-    text = "RoPE-Mixed and LieRE learn to look at the Y, absolute and VisionLLaMA less"
-    claim = Claim(text, "is not decided", "to be seen, not measured: look at the figures")
-    notes = ["Each map is rescaled to [0, 1] by itself: blue is least, red is most. Attention is averaged over heads."]
+    text = "RoPE-Mixed and LieRE learn to attend to the Y, absolute and VisionLLaMA less so"
+    claim = Claim(text, "is not decided", "a visual claim, not measured: see the figures")
+    notes = [
+        "Attention is averaged over heads. Each map is rescaled to [0, 1] separately, from blue (lowest) to red "
+        "(highest)."
+    ]
     return Outcome([], [claim], figures, {}, notes)

@@ -20,7 +20,7 @@ __all__ = ["build_block"]
 
 
 def build_block(results: Results) -> Outcome:
-    """Table and figure of block sizes, with the parameters of the generators."""
+    """Return the table and figure of block sizes, with the number of generator parameters."""
     rows, claims, notes = [], [], [interval_note(results)]
     numbers, figures = dict[str, dict[str, Any]](), dict[str, Drawing]()
     for data in results.data:
@@ -43,13 +43,13 @@ def build_block(results: Results) -> Outcome:
                     printed(paper[0] if paper else None, digits=2),
                 ]
             )
-            if paper and paper[1].slip and (note := f"* {data}: a slip of the paper; {paper[1].slip}.") not in notes:
+            if paper and paper[1].slip and (note := f"* {data}: error in the paper; {paper[1].slip}.") not in notes:
                 notes.append(note)
             if found:
                 numbers.setdefault(data, {})[str(size)] = found.accuracy.as_dict() | {"parameters": parameters}
         claims.append(
             is_best(
-                f"{data}: blocks of 8 are the best", "liere8", {e: results.found(Key(data, "", e)) for e in encodings}
+                f"{data}: block size 8 is the best", "liere8", {e: results.found(Key(data, "", e)) for e in encodings}
             )
         )
         figures[f"Block sizes, {data}"] = _figure(results, data)
@@ -58,7 +58,7 @@ def build_block(results: Results) -> Outcome:
         Column("block"),
         Column("parameters, ours"),
         Column("paper", "parameters"),
-        Column("share of the model"),
+        Column("fraction of the model"),
         Column("ours", "accuracy, %"),
         Column("paper", "accuracy, %"),
     ]
@@ -66,7 +66,7 @@ def build_block(results: Results) -> Outcome:
 
 
 def block_size(results: Results, key: Key) -> int:
-    """Return the side of a run's blocks: all of the head for dense generators."""
+    """Return the block size of a run, which is the head width for dense generators."""
     name, _ = parse_encoding(key.encoding)
     if name == "rope_mixed":
         return 2

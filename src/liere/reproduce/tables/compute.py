@@ -1,4 +1,4 @@
-"""Training compute to reach the final accuracy of absolute positions."""
+"""Training compute needed to reach the final accuracy of absolute positions."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ __all__ = ["build_compute"]
 
 
 def build_compute(results: Results) -> Outcome:
-    """Table and figure of learning curves, on the first data set; one table for each start of absolute positions.
+    """Return the learning curves on the first data set, and one table per initialization of absolute positions.
 
     Raises:
-        ValueError: If absolute positions were not run, or their runs failed.
+        ValueError: If there is no finished run of absolute positions.
     """
     data = results.data[0]
     encodings = [name for name in results.experiment.encodings if Key(data, "", name) in results.runs]
     keys = {name: Key(data, "", name) for name in encodings}
     baselines = [name for name in encodings if parse_encoding(name)[0] == "absolute"]
     if not baselines:
-        raise InputError("there is no finished run of absolute positions to measure against")
+        raise InputError("there is no finished run of absolute positions, which is the baseline: add absolute")
     by_seed = {name: {run.config.training.seed: run.curve() for run in results.runs[key]} for name, key in keys.items()}
     curves = {name: list(found.values()) for name, found in by_seed.items()}
     cost = {name: forward_operations(results.runs[key][0].config) for name, key in keys.items()}
@@ -57,9 +57,10 @@ def build_compute(results: Results) -> Outcome:
         )
     }
     notes = [
-        f"Compute: multiply-adds a pass ({scaled(cost[encodings[0]])} for {label(encodings[0])}) x examples.",
-        "Times less: where the baseline first was there itself; the paper's figure is of its whole training.",
-        "Schedules were made for the whole run: a run that is to end earlier would decay its rate earlier.",
+        f"Compute: multiply-adds per forward pass ({scaled(cost[encodings[0]])} for {label(encodings[0])}) x examples.",
+        "The first two factors are relative to the point where the baseline itself first reached that accuracy; the "
+        "third and the paper's are relative to the baseline's whole training.",
+        "Schedules cover the whole run: a run meant to end earlier would decay its learning rate earlier.",
     ]
     return Outcome(tables, claims, figure, numbers, notes)
 
@@ -72,7 +73,7 @@ def _table(
     *,
     with_paper: bool,
 ) -> Table:
-    """Return one row per encoding: what it needs to get where the baseline ends, and how much less that is."""
+    """Return one row per encoding: the compute it needs to reach the baseline's final accuracy."""
     rows = []
     for name, saving in savings.items():
         reached = saving.examples is not None
@@ -91,15 +92,15 @@ def _table(
         Column("examples to reach it"),
         Column("times fewer examples"),
         Column("times less compute"),
-        Column("times less than its whole training"),
+        Column("times less than whole training"),
         Column("paper"),
     ]
     target = next(iter(savings.values())).target
-    return Table(f"{data}: {100 * target:.1f} %, the end of {label(baseline)}", columns, rows)
+    return Table(f"{data}: to reach {100 * target:.1f} %, the final accuracy of {label(baseline)}", columns, rows)
 
 
 def _shares(by_seed: Mapping[str, Mapping[int, Curve]], cost: Mapping[str, float], baseline: str) -> dict[int, float]:
-    """Return which share of the baseline's whole training LieRE_8 needs in each seed; 1 where it does not get there."""
+    """Return the fraction of the baseline's training compute that LieRE_8 needs in each seed; 1 if never reached."""
     name, shares = "liere8", {}
     for seed in sorted(by_seed[baseline].keys() & by_seed.get(name, {}).keys()):
         curves = {one: [by_seed[one][seed]] for one in (baseline, name)}
@@ -110,15 +111,15 @@ def _shares(by_seed: Mapping[str, Mapping[int, Curve]], cost: Mapping[str, float
 
 
 def _claim(baseline: str, ratios: dict[str, float | None], shares: dict[int, float]) -> Claim:
-    """Judge the claim by the share of the training that each seed needs."""
+    """Return a verdict on the claim, from the fraction of the training compute that each seed needs."""
     text = f"LieRE₈ reaches the final accuracy of {label(baseline)} with {COMPUTE_RATIO} times less compute"
     if "liere8" not in ratios:
         return Claim(text, "is not decided", "not run")
     ratio = ratios["liere8"]
-    evidence = "not reached" if ratio is None else f"{ratio:.2f} times less than its whole training"
+    evidence = "not reached" if ratio is None else f"{ratio:.2f} times less than the baseline's whole training"
     over_seeds = compare_seeds(dict.fromkeys(shares, 1 / COMPUTE_RATIO), shares)
     mean = -1 if ratio is None or ratio < COMPUTE_RATIO else 1
     each = ", ".join(f"{1 / share:.2f}" for share in shares.values())
     if len(shares) > 1:
-        evidence += f" with curves averaged over seeds ({each} in each seed)"
-    return judge(text, over_seeds, mean, f"{evidence}; no test over examples")
+        evidence += f" with curves averaged over seeds (by seed: {each})"
+    return judge(text, over_seeds, mean, f"{evidence}; not tested over examples")

@@ -1,4 +1,4 @@
-"""Operations of a forward pass."""
+"""Number of operations in a forward pass."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ MODELS = {"vit_tiny": "ViT-Tiny", "vit_base": "ViT-Base", "vit_large": "ViT-Larg
 ENCODINGS = ("absolute", "visionllama", "rope_mixed", "liere8", "liere64")
 SAME = "There is no substantial difference in computational efficiency between the methods"
 LARGE_DIFFERENCE = 0.05
-BATCH = 512  # of the paper
+BATCH = 512  # as in the paper
 
 
 def build_flops() -> Outcome:
-    """Table of multiply-adds: as the paper prints them, as it counts them, and with all that is done."""
+    """Return the table of multiply-adds: as printed in the paper, as the paper counts, and the full cost."""
     columns = [Column("encoding", numeric=False)]
-    columns += [Column(name, model) for model in MODELS.values() for name in ("printed", "as the paper counts", "true")]
+    columns += [
+        Column(name, model) for model in MODELS.values() for name in ("printed", "as the paper counts", "full cost")
+    ]
     rows, numbers, notes = [], dict[str, Any](), []
     most = 0.0
     for encoding in ENCODINGS:
@@ -37,20 +39,18 @@ def build_flops() -> Outcome:
                 Cell(f"{count.true / 1e9:.3f} G", f"+{100 * (count.true / plain.true - 1):.1f} %"),
             ]
             if is_slip:
-                notes.append(
-                    f"* {label(encoding)}, {model}: a slip of the paper; its formula gives the figure beside it."
-                )
+                notes.append(f"* {label(encoding)}, {model}: error in the paper; its formula gives the next column.")
             numbers.setdefault(encoding, {})[size] = count.as_dict()
             most = max(most, count.true / plain.true - 1)
         rows.append(cells)
     notes.append(
-        f"CIFAR-100 input, batch {BATCH}, one multiply-add counted as one. The paper leaves out the matrix "
-        "exponential, which is made once a batch; true figures have it."
+        f"CIFAR-100 input, batch size {BATCH}; a multiply-add counts as one operation. The paper leaves out the matrix "
+        "exponential, which is computed once per batch; the full cost includes it."
     )
     claim = Claim(
         SAME,
         "holds" if most < LARGE_DIFFERENCE else "does not hold",
-        f"up to +{100 * most:.1f} % with the exponential; no test; small batches pay more (`liere flops`)",
+        f"up to +{100 * most:.1f} % with the exponential; exact, no test; more with small batches (`liere flops`)",
     )
     return Outcome([Table("Multiply-adds of a forward pass", columns, rows)], [claim], {}, numbers, notes)
 

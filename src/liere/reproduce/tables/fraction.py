@@ -1,4 +1,4 @@
-"""Accuracy by the share of the training examples."""
+"""Accuracy by fraction of the training examples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["build_fraction"]
 
 
 def build_fraction(results: Results) -> Outcome:
-    """Figure of training on a share of the data."""
+    """Return the table and figure of accuracy by fraction of the training examples."""
 
     def claims(found: Callable[[str, str], Found | None]) -> list[Claim]:
         shares = [variant for variant in results.variants if variant != "100 %"]
@@ -25,15 +25,17 @@ def build_fraction(results: Results) -> Outcome:
             if {name, base} <= set(results.experiment.encodings)
         ]
 
-    return build_variation(results, "Accuracy by share of the training examples, %", lambda row, variant: None, claims)
+    return build_variation(
+        results, "Accuracy by fraction of the training examples, %", lambda row, variant: None, claims
+    )
 
 
 def _everywhere(name: str, base: str, shares: list[str], found: Callable[[str, str], Found | None]) -> Claim:
-    """Judge whether one beats another at every share of the data."""
+    """Return a verdict on whether one encoding beats another at every fraction of the data."""
     each = [compare(share, found(name, share), found(base, share)) for share in shares]
     verdicts = [claim.verdict for claim in each]
-    text = f"{label(name)} beats {label(base)} at every share of the data below all"
-    evidence = f"at {verdicts.count('holds')} of {len(shares)}; no correction for their number"
+    text = f"{label(name)} beats {label(base)} at every fraction of the data below 100 %"
+    evidence = f"at {verdicts.count('holds')} of {len(shares)} fractions; not corrected for multiple tests"
     if all(verdict == "holds" for verdict in verdicts):
         return Claim(text, "holds", evidence)
     return Claim(text, "does not hold" if "does not hold" in verdicts else "is not decided", evidence)

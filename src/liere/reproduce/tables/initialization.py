@@ -1,4 +1,4 @@
-"""Generators that start large or small: a paired z-test."""
+"""Initialization of the generators in a large or a small range: a paired z-test."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ METRICS = ("Z-statistic", "P-value", "Difference between means", "95 % confidenc
 
 
 def build_init(results: Results) -> Outcome:
-    """Table of initializations: [0, 1) against [0, 2 pi), as the paper prints it."""
+    """Return the table of initializations, [0, 1) vs. [0, 2 pi), in the paper's layout."""
     (data,) = results.data
     encodings = results.experiment.encodings
     columns = [Column("metric", numeric=False)]
@@ -42,15 +42,15 @@ def build_init(results: Results) -> Outcome:
         changes[encoding] = _changes(small, large)
     rows = [[Cell(metric), *(column[place] for column in cells)] for place, metric in enumerate(METRICS)]
     return Outcome(
-        [Table(f"1 against 2 pi, paired z-test ({data})", columns, rows), _accuracies(results, data)],
+        [Table(f"1 vs. 2 pi, paired z-test ({data})", columns, rows), _accuracies(results, data)],
         [_claim(tests, changes)],
         {},
         numbers,
         [
             interval_note(results),
-            "A negative difference: starting in [0, 1) is worse than starting in [0, 2 pi).",
-            "The paper calls its test paired, but its figures for RoPE-Mixed are to the digit those of an unpaired "
-            "z-test of 68.84 % against 2.55 points less. Ours is paired, on the same test images.",
+            "A negative difference means that starting in [0, 1) is worse than starting in [0, 2 pi).",
+            "The paper calls its test paired, but its numbers for RoPE-Mixed are exactly those of an unpaired z-test "
+            "of 68.84 % vs. 2.55 points less. Ours is paired, on the same test images.",
         ],
     )
 
@@ -76,13 +76,13 @@ def _accuracies(results: Results, data: str) -> Table:
 
 
 def _changes(small: Found, large: Found) -> dict[int, float]:
-    """Return how much the accuracy of each seed changes, whatever its sign."""
+    """Return the absolute change in accuracy of each seed."""
     one, other = small.named(small.by_seed), large.named(large.by_seed)
     return {seed: abs(one[seed] - other[seed]) for seed in one.keys() & other.keys()}
 
 
 def _claim(tests: dict[str, PairedZ], changes: dict[str, dict[int, float]]) -> Claim:
-    """Judge whether RoPE-Mixed changes more: in every seed, and by whether the intervals of the two changes overlap."""
+    """Return a verdict on whether RoPE-Mixed changes more: over seeds, and by overlap of the two intervals."""
     text = "RoPE-Mixed is more sensitive to its initialization than LieRE₈"
     if not {"rope_mixed", "liere8"} <= tests.keys():
         return Claim(text, "is not decided", "not run")
@@ -95,6 +95,6 @@ def _claim(tests: dict[str, PairedZ], changes: dict[str, dict[int, float]]) -> C
 
 
 def _size(test: PairedZ) -> tuple[float, float]:
-    """Return the least and the greatest size of a difference, whatever its sign."""
+    """Return the smallest and the largest absolute difference within the interval."""
     ends = sorted((abs(test.low), abs(test.high)))
     return (0.0 if test.low < 0 < test.high else ends[0], ends[1])

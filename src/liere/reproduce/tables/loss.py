@@ -14,7 +14,7 @@ __all__ = ["build_loss"]
 
 
 def build_loss(results: Results) -> Outcome:
-    """Table of losses."""
+    """Return the table of losses."""
     encodings, columns = results.experiment.encodings, results.data
 
     def ours(encoding: str, data: str) -> Measured | None:
@@ -28,6 +28,6 @@ def build_loss(results: Results) -> Outcome:
     claims = []
     for data in columns:
         found = {encoding: results.found(Key(data, "", encoding)) for encoding in encodings}
-        claims.append(is_best(f"{data}: LieRE₈ has the least loss", "liere8", found, loss=True))
+        claims.append(is_best(f"{data}: LieRE₈ has the lowest loss", "liere8", found, loss=True))
     notes = [interval_note(results), *views_notes(columns), *slips(encodings, columns, paper)]
     return Outcome([table], claims, {}, {"loss": grid_numbers(encodings, columns, ours)}, notes)

@@ -18,7 +18,7 @@ __all__ = ["build_main"]
 
 
 def build_main(results: Results) -> Outcome:
-    """Table of accuracies."""
+    """Return the table and figure of accuracies."""
     encodings, columns = results.experiment.encodings, results.data
 
     def ours(encoding: str, data: str) -> Measured | None:

@@ -1,4 +1,4 @@
-"""Tables of accuracy on one data set where one thing is varied."""
+"""Tables of accuracy on one data set with one setting varied."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def build_variation(
     paper: Callable[[str, str], Printed | None],
     claims: Callable[[Callable[[str, str], Found | None]], list[Claim]],
 ) -> Outcome:
-    """Return the table and figure of accuracies on the one data set, with a column for each variation.
+    """Return the table and figure of accuracies on one data set, with one column per variation.
 
     Args:
-        results: What was run.
-        title: What it shows.
-        paper: The paper's number, for its row and a variation.
-        claims: Judges the paper's claims, given what was found for an encoding and a variation.
+        results: The results.
+        title: Title of the table.
+        paper: Returns the paper's number for a row of the paper and a variation.
+        claims: Returns the verdicts, given a function that looks up the result of an encoding and a variation.
     """
     (data,) = results.data
     encodings, variants = results.experiment.encodings, results.variants

@@ -1,4 +1,4 @@
-"""The paper's layout of tables: one number for each encoding and column, with the paper's beside ours."""
+"""Tables in the paper's layout: one number per encoding and column, with the paper's next to ours."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from liere.reproduce.row_labels import label, paper_row
 __all__ = ["grid_numbers", "grid_table", "interval_note", "slips", "views_notes"]
 
 VIEWS_NOTE = (
-    "UCF101: the paper's intervals of 0.4 points are those of 56,745 clips (15 of each of 3,783 videos), counted one "
-    "by one, as its code does; ours are of videos, with the probabilities of their clips averaged."
+    "UCF101: the paper's intervals of 0.4 points treat 56,745 clips (15 from each of 3,783 videos) as independent "
+    "examples, as its code does; ours are over videos, with probabilities averaged over the clips of each video."
 )
 
 Ours = Callable[[str, str], Measured | None]
@@ -34,17 +34,17 @@ def grid_table(
     scale: float = 100,
     best: Callable[[Sequence[float]], float] = max,
 ) -> Table:
-    """Return the table; the best of our numbers in each column is marked, as the paper does with its own.
+    """Return a table in the paper's layout; our best number in each column is bold, as in the paper.
 
     Args:
-        title: What it shows.
+        title: Title of the table.
         encodings: Rows.
-        columns: Columns, each of which is one of ours and, where the paper has it, one of the paper's.
-        ours: Our number for an encoding, as it is in the experiment, and a column.
-        paper: The paper's, for the paper's row and a column.
-        digits: Decimals.
-        scale: What our numbers are multiplied by.
-        best: Which number of a column is the best.
+        columns: Columns; each becomes one column with our numbers and, if available, one with the paper's.
+        ours: Returns our number for an encoding of the experiment and a column.
+        paper: Returns the paper's number for a row of the paper and a column.
+        digits: Number of decimals.
+        scale: Factor applied to our numbers.
+        best: Selects the best number of a column.
     """
     rows = [paper_row(encoding, list(encodings)) for encoding in encodings]
     with_paper = {column: any(row and paper(row, column) for row in rows) for column in columns}
@@ -64,7 +64,7 @@ def grid_table(
 
 
 def grid_numbers(encodings: Sequence[str], columns: Sequence[str], ours: Ours) -> dict[str, Any]:
-    """Return our numbers, as JSON holds them."""
+    """Return our numbers as a dict for JSON."""
     return {
         encoding: {column: value.as_dict() for column in columns if (value := ours(encoding, column)) is not None}
         for encoding in encodings
@@ -72,29 +72,29 @@ def grid_numbers(encodings: Sequence[str], columns: Sequence[str], ours: Ours) -
 
 
 def interval_note(results: Results) -> str:
-    """Say what stands in brackets behind our numbers."""
-    examples = "95 % confidence intervals over test examples"
+    """Return a note that explains the ranges in parentheses after our numbers."""
+    examples = "95 % confidence interval over test examples"
     if not results.has_several_seeds:
         return (
-            f"One seed: intervals are {examples}, for these trained models. How much seeds differ is not known, so no "
-            "claim about encodings is decided."
+            f"One seed: in parentheses the {examples}, for these trained models. The variation between seeds is "
+            "unknown, so no claim about encodings is decided."
         )
-    seeds = "Ours: mean over seeds, with the worst and the best seed"
-    return f"{seeds}; where there is one seed, {examples}." if results.has_single_seeds else f"{seeds}."
+    seeds = "Ours: mean over seeds, in parentheses the worst and the best seed"
+    return f"{seeds} (with one seed: the {examples})." if results.has_single_seeds else f"{seeds}."
 
 
 def slips(encodings: Sequence[str], columns: Sequence[str], paper: Paper) -> list[str]:
-    """Return a sentence for each slip of the paper that the table shows."""
+    """Return a note for each error of the paper that the table shows."""
     notes = []
     for encoding in encodings:
         row = paper_row(encoding, list(encodings))
         for column in columns:
             figure = paper(row, column) if row else None
             if figure is not None and figure.slip:
-                notes.append(f"* {label(encoding)}, {column}: a slip of the paper; {figure.slip}.")
+                notes.append(f"* {label(encoding)}, {column}: error in the paper; {figure.slip}.")
     return notes
 
 
 def views_notes(columns: Sequence[str]) -> list[str]:
-    """Say how the paper counts clips, if it is about clips."""
+    """Return a note on how the paper counts clips, if a column is about clips."""
     return [VIEWS_NOTE] if "UCF101" in columns else []

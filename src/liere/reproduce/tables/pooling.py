@@ -14,7 +14,7 @@ __all__ = ["build_pooling"]
 
 
 def build_pooling(results: Results) -> Outcome:
-    """Mean pooling, of which the paper says that it is better, without numbers."""
+    """Return the table and figure of mean pooling, which the paper calls better without giving numbers."""
 
     def claims(found: Callable[[str, str], Found | None]) -> list[Claim]:
         return [

@@ -1,4 +1,4 @@
-"""Accuracy at resolutions that were not trained at, with positions that extend or are rescaled."""
+"""Accuracy at resolutions not seen in training, with extended or rescaled positions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ POLICIES = ("extend", "rescale")
 
 
 def build_resolution(results: Results) -> Outcome:
-    """Scans of resolutions: as trained, and after fine-tuning at another."""
+    """Return tables and figures of accuracy by resolution, as trained and after fine-tuning at another resolution."""
     (data,) = results.data
     encodings = results.experiment.encodings
     tests = results.experiment.data[data].tests
@@ -47,7 +47,7 @@ def build_resolution(results: Results) -> Outcome:
     notes = [
         interval_note(results),
         "The paper shows this as a figure without numbers.",
-        "Absolute positions are interpolated, whatever the policy.",
+        "Absolute positions are interpolated under both policies.",
     ]
     return Outcome(tables, _claims(results, data, sizes), figures, numbers, notes)
 

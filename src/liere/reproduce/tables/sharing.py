@@ -1,4 +1,4 @@
-"""Accuracy with generators shared over heads and layers."""
+"""Accuracy with generators shared across heads and layers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["build_sharing"]
 
 
 def build_sharing(results: Results) -> Outcome:
-    """Table of sharing."""
+    """Return the table of accuracies with shared generators."""
     (data,) = results.data
     encodings = results.experiment.encodings
     columns = [Column("generators shared", numeric=False)]
@@ -49,7 +49,7 @@ def build_sharing(results: Results) -> Outcome:
             if found:
                 numbers.setdefault(variant, {})[encoding] = found.accuracy.as_dict()
                 if variant != "nothing" and encoding != "rope_mixed":
-                    text = f"{label(encoding)}: generators of its own are better than shared {variant}"
+                    text = f"{label(encoding)}: separate generators are better than generators shared {variant}"
                     claims.append(compare(text, results.found(Key(data, "nothing", encoding)), found))
                     text = f"{label(encoding)}, shared {variant}, still beats RoPE-Mixed"
                     claims.append(compare(text, found, results.found(Key(data, "nothing", "rope_mixed"))))
@@ -57,6 +57,6 @@ def build_sharing(results: Results) -> Outcome:
     notes = [
         interval_note(results),
         "* " + SHARING_NOTE,
-        "Multiply-adds: of an image's forward pass, rotations and their exponential included.",
+        "Multiply-adds: per image and forward pass, including the rotations and their exponential.",
     ]
     return Outcome([Table("Accuracy with shared generators, %", columns, rows)], claims, {}, numbers, notes)

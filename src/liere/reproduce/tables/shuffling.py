@@ -1,4 +1,4 @@
-"""How much accuracy is lost when patches or frames are shuffled."""
+"""Accuracy drop after shuffling patches or frames."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["build_shuffling"]
 
 
 def build_shuffling(results: Results) -> Outcome:
-    """Tables of accuracy before and after shuffling, one per data set and kind of shuffling."""
+    """Return tables of accuracy before and after shuffling, one per data set and kind of shuffling."""
     tables, claims, numbers, notes = [], [], dict[str, Any](), [interval_note(results)]
     drops: dict[str, dict[str, Measured]] = {}
     for data in results.data:
@@ -68,19 +68,19 @@ def _table(
         rows[-1].append(number(drops.get(encoding)))
         rows[-1] += [Cell(f"{paper[0]:.1f}"), Cell(f"{paper[1]:.1f}"), printed(paper[2])] if paper else [NOTHING] * 3
         if paper and paper[2].slip:
-            notes.append(f"* {label(encoding)}, {data}: a slip of the paper; {paper[2].slip}.")
+            notes.append(f"* {label(encoding)}, {data}: error in the paper; {paper[2].slip}.")
     columns = [Column("encoding", numeric=False)]
     columns += [Column(name, who) for who in ("ours", "paper") for name in ("before", "after", "drop")]
     return Table(f"{data}: shuffled {what}, %", columns, rows), drops, found
 
 
 def _claim(column: str, drops: dict[str, Measured], found: dict[str, tuple[Found, Found]]) -> Claim:
-    """Judge whether LieRE loses most: the two largest drops, over seeds and over test examples."""
-    text = f"{column}: LieRE loses most by shuffling, so it uses positions most"
+    """Return a verdict on whether LieRE drops most, comparing the two largest drops over seeds and test examples."""
+    text = f"{column}: LieRE drops most after shuffling, so it relies most on positions"
     lieres = [name for name in drops if name.startswith("liere")]
     others = [name for name in drops if not name.startswith("liere")]
     if not lieres or not others:
-        return Claim(text, "is not decided", "not run, or nothing is right")
+        return Claim(text, "is not decided", "not run, or accuracy is zero")
     first, second = (max(names, key=lambda name: drops[name].value) for names in (lieres, others))
     difference = drop_difference(pair(*found[first]), pair(*found[second]))
     one, other = (found[name][0].named(drops[name].by_seed) for name in (first, second))

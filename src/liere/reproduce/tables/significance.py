@@ -1,4 +1,4 @@
-"""P-values: RoPE-Mixed against LieRE with blocks of 8, on each data set."""
+"""P-values of RoPE-Mixed vs. LieRE with block size 8, on each data set."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from liere.reproduce.wanted_runs import Key
 __all__ = ["build_significance"]
 
 EXAMPLES_NOTE = (
-    "p over seeds: a paired t test. Other p-values and the interval are over test examples, each counted with its mean "
-    "over seeds: they are about these trained models, and other seeds may differ."
+    "p over seeds: paired t test. The interval and the other p-values are over test examples, each averaged over "
+    "seeds: they describe these trained models, and other seeds may differ."
 )
 
 
 def build_significance(results: Results) -> Outcome:
-    """Table of p-values: RoPE-Mixed against LieRE_8."""
+    """Return the table of p-values of RoPE-Mixed vs. LieRE_8."""
     rows, numbers, claims = [], dict[str, dict[str, float | None]](), []
     for data in results.data:
         first, second = (results.found(Key(data, "", encoding)) for encoding in ("liere8", "rope_mixed"))
         paper = P_VALUES.get(results.paper_data(data))
         cells = [Cell(data), *_tests(first, second), Cell(f"{paper:.1e}") if paper is not None else NOTHING]
         rows.append(cells)
-        claims.append(compare(f"{data}: LieRE₈ is more accurate than RoPE-Mixed, significantly", first, second))
+        claims.append(compare(f"{data}: LieRE₈ is significantly more accurate than RoPE-Mixed", first, second))
         if first and second:
             both = pair(first, second)
             z, drawn, exact = paired_z_test(*both), paired_bootstrap(*both), paired_difference(*both)
@@ -45,13 +45,13 @@ def build_significance(results: Results) -> Outcome:
         Column("p, paper"),
     ]
     notes = [
-        "The paper does not say which test its p-values are of. That of ImageNet is near an unpaired z-test of its "
-        "accuracies (6.1e-03 from the rounded ones).",
-        f"The paper's fourth p-value, {P_VALUES['384 px']:.1e} at 384 px, is with `liere reproduce resolution`.",
+        "The paper does not say which test its p-values come from. The one for ImageNet is close to an unpaired z-test "
+        "of its accuracies (6.1e-03 from the rounded values).",
+        f"The paper's fourth p-value, {P_VALUES['384 px']:.1e} at 384 px, is part of `liere reproduce resolution`.",
         *views_notes(results.data),
         EXAMPLES_NOTE,
     ]
-    return Outcome([Table("RoPE-Mixed against LieRE₈", columns, rows)], claims, {}, {"p": numbers}, notes)
+    return Outcome([Table("RoPE-Mixed vs. LieRE₈", columns, rows)], claims, {}, {"p": numbers}, notes)
 
 
 def _tests(first: Found | None, second: Found | None) -> list[Cell]:

@@ -1,4 +1,4 @@
-"""Accuracy by the size of the model."""
+"""Accuracy by model size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["build_size"]
 
 
 def build_size(results: Results) -> Outcome:
-    """Table and figure of model sizes."""
+    """Return the table and figure of model sizes."""
 
     def paper(row: str, variant: str) -> Printed | None:
         return SIZE.get(row, {}).get(variant)

@@ -17,7 +17,7 @@ __all__ = ["build_spatial"]
 
 
 def build_spatial(results: Results) -> Outcome:
-    """Table of the spatial task."""
+    """Return the table and figure of the spatial task."""
     (data,) = results.data
     encodings = results.experiment.encodings
     sizes = [test.size for test in results.experiment.data[data].tests if test.size is not None]

@@ -1,0 +1,142 @@
+"""timm's models with an encoding: rotations are made once per forward pass, and handed to all blocks."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+from timm.models.eva import Eva
+from timm.models.naflexvit import NaFlexVit
+from timm.models.vision_transformer import VisionTransformer
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from liere.encodings import RotaryEncoding
+from liere.integrations.timm.attention import Positioned
+from liere.integrations.timm.positions import PositionMemory, PositionRule
+
+__all__ = ["FAMILIES", "RotatedModel", "mix_in", "rotate_class"]
+
+
+class _Mixed:
+    """Base of mixins that are put before a class of timm when a model is converted."""
+
+    _mixin: type
+    _base: type
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Save the two classes: their mixture has no name that could be imported."""
+        return _restore, (self._mixin, self._base), self.__dict__
+
+
+@functools.cache
+def mix_in(mixin: type, base: type) -> type:
+    """Return the class of timm with a mixin before it."""
+    return type(f"Rotated{base.__name__}", (mixin, base), {"_mixin": mixin, "_base": base, "__module__": __name__})
+
+
+def _restore(mixin: type, base: type) -> Any:
+    cls = mix_in(mixin, base)
+    return cls.__new__(cls)
+
+
+class RotatedModel(_Mixed, nn.Module):
+    """What all converted models have in common."""
+
+    encoding: RotaryEncoding
+    position_rule: PositionRule
+    halves: bool
+    """Whether the planes of the encoding are made of the two halves of a head."""
+    attentions_per_block: int
+    num_prefix_tokens: int
+    blocks: Any
+    _memory: PositionMemory
+
+    def no_weight_decay(self) -> set[str]:
+        """Return the names of the parameters that weight decay would harm: timm's, and the encoding's."""
+        return set(super().no_weight_decay()) | {f"encoding.{name}" for name, _ in self.encoding.named_parameters()}
+
+    def _at(self, positions: Tensor, mask: Tensor | None, *, checkpoint: bool = False) -> Positioned:
+        """Return what blocks get for tokens at these positions."""
+        if self.training:
+            positions = self.position_rule.augment(positions)
+        depth = len(self.blocks) * self.attentions_per_block
+        layers = list(self.encoding.layer_rotations(positions, depth))
+        return Positioned(mask, layers, self.num_prefix_tokens, self.halves, checkpoint)
+
+    def _at_grid(self, grid: Any, x: Tensor, mask: Tensor | None, *, checkpoint: bool = False) -> Positioned:
+        """Return what blocks get for the patches of images."""
+        # Positions keep their digits in half-precision models.
+        dtype = torch.promote_types(x.dtype, torch.float32)
+        sizes = tuple(int(size) for size in grid)  # constants of what is traced or exported
+        positions = self._memory.of_grid(self.position_rule, sizes, x.device, dtype)
+        return self._at(positions, mask, checkpoint=checkpoint)
+
+
+class RotatedImages(RotatedModel):
+    """A model whose images have one size within a batch: `VisionTransformer` and `Eva`."""
+
+    _own_checkpoints = False
+    """Whether blocks of this class have to checkpoint themselves."""
+
+    def forward_features(self, x: Tensor, attn_mask: Tensor | None = None, **options: Any) -> Tensor:
+        """Return all tokens after the last block, as timm does."""
+        return super().forward_features(x, attn_mask=self._at_images(x, attn_mask), **options)
+
+    def forward_intermediates(self, x: Tensor, *args: Any, attn_mask: Tensor | None = None, **options: Any) -> Any:
+        """Return the tokens after chosen blocks, as timm does."""
+        return super().forward_intermediates(x, *args, attn_mask=self._at_images(x, attn_mask), **options)
+
+    def _at_images(self, x: Tensor, mask: Tensor | None) -> Positioned:
+        grid = self.patch_embed.dynamic_feat_size(tuple(x.shape[-2:]))
+        return self._at_grid(grid, x, mask, checkpoint=self._own_checkpoints and self.grad_checkpointing)
+
+
+class RotatedVisionTransformer(RotatedImages):
+    """A `VisionTransformer`, which leaves out its checkpoints where it is given a mask."""
+
+    _own_checkpoints = True
+
+
+class RotatedNaFlexVit(RotatedModel):
+    """A `NaFlexVit`, where each image of a batch may have its own grid."""
+
+    def _forward_embeds(
+        self, x: Tensor, patch_coord: Tensor | None, patch_valid: Tensor | None, attn_mask: Tensor | None
+    ) -> dict[str, Any]:
+        found = super()._forward_embeds(x, patch_coord, patch_valid, attn_mask)
+        mask = found["attn_mask"]
+        if patch_coord is None:
+            found["attn_mask"] = self._at_grid(self.embeds.dynamic_feat_size(tuple(x.shape[-2:])), x, mask)
+        else:
+            dtype = torch.promote_types(found["patches"].dtype, torch.float32)
+            found["attn_mask"] = self._at(self.position_rule.of_patches(patch_coord, dtype), mask)
+        return found
+
+
+class RecomputedBlock(_Mixed, nn.Module):
+    """A block that recomputes its activations in the backward pass on request."""
+
+    def forward(self, x: Tensor, attn_mask: Positioned | Tensor | None = None, **options: Any) -> Tensor:
+        """Return the tokens after this block."""
+        if isinstance(attn_mask, Positioned) and attn_mask.checkpoint:
+            return checkpoint(super().forward, x, attn_mask=attn_mask, **options, use_reentrant=False)
+        return super().forward(x, attn_mask=attn_mask, **options)
+
+
+FAMILIES: dict[type[nn.Module], type[RotatedModel]] = {
+    VisionTransformer: RotatedVisionTransformer,
+    Eva: RotatedImages,
+    NaFlexVit: RotatedNaFlexVit,
+}
+"""Classes of timm that can be converted, and what is mixed into them."""
+
+
+def rotate_class(model: Any) -> None:
+    """Give a model of a known family, and its blocks, the classes that rotate."""
+    mixin = next(mixin for family, mixin in FAMILIES.items() if isinstance(model, family))
+    model.__class__ = mix_in(mixin, type(model))
+    if issubclass(mixin, RotatedVisionTransformer):
+        for block in model.blocks:
+            block.__class__ = mix_in(RecomputedBlock, type(block))
