@@ -93,6 +93,12 @@ def test_bad_grids_are_refused(arguments, error, message):
         (torch.tensor([[0.0, 0.0], [1.0, math.inf]]), ValueError, r"positions\[1, 1\] is inf"),
         (torch.zeros(9, 2, dtype=torch.complex64), TypeError, "real numbers, got dtype torch.complex64"),
         (torch.zeros(9, 2, dtype=torch.bool), TypeError, "real numbers, got dtype torch.bool"),
+        (
+            torch.zeros(9, 2).bfloat16(),
+            TypeError,
+            r"got torch.bfloat16, which is too coarse: make them in fp32; .*buffer",
+        ),
+        (torch.zeros(9, 2).half(), TypeError, "positions must be fp32, fp64 or integers, got torch.float16"),
     ],
 )
 def test_bad_positions_are_refused(positions, error, message):
@@ -111,3 +117,27 @@ def test_finiteness_is_not_checked_where_values_are_hidden():
     assert rope.to("meta").rotations(torch.full((3, 2), math.nan, device="meta")).shape == (1, 3, 1, 8, 8)
     batched = torch.func.vmap(LieRE(2, 8).rotations)(torch.full((4, 3, 2), math.nan))
     assert batched.isnan().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32, torch.int64, torch.float64])
+def test_integers_and_doubles_are_positions(dtype):
+    rope, positions = LieRE(2, 8), torch.randint(0, 9, (5, 2))
+    torch.testing.assert_close(rope.rotations(positions.to(dtype)).float(), rope.rotations(positions.float()))
+
+
+@pytest.mark.usefixtures("no_shape_checks")
+def test_a_buffer_converted_with_its_module_is_refused():
+    class Attention(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rope = LieRE(2, 8)
+            self.register_buffer("positions", grid_positions((56, 56)))
+
+        def forward(self, q, k):
+            return self.rope(q, k, self.positions)
+
+    q = torch.zeros(1, 1, 56 * 56, 8, dtype=torch.bfloat16)
+    with pytest.raises(TypeError, match=r"if they are a buffer, .* make them in forward instead"):
+        Attention().bfloat16()(q, q)
+    with pytest.raises(TypeError, match=r"k_positions must be fp32, fp64 or integers, got torch\.float16"):
+        LieRE(2, 8)(q, q, None, grid_positions((56, 56)).half())

@@ -12,6 +12,7 @@ from liere.encodings import (
 from liere.encodings.liere import LieRE
 from liere.fold import fold_1d
 from liere.integrations.reference import from_reference
+from liere.packing import PackedPositions, packed_positions
 from liere.position_augmentation import augment_positions
 from liere.positions import grid_positions
 from liere.presets import create_model
@@ -21,6 +22,7 @@ from liere.vit import VisionTransformer
 
 __all__ = [
     "LieRE",
+    "PackedPositions",
     "PositionEncoding",
     "RotaryEncoding",
     "TransformerShape",
@@ -36,5 +38,6 @@ __all__ = [
     "from_reference",
     "grid_positions",
     "list_encodings",
+    "packed_positions",
     "register_encoding",
 ]

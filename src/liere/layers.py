@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ from liere.errors import InputError, check_least
 from liere.rotations import rotate_together
 from liere.shapes import Float
 
-__all__ = ["Attention", "Block", "DropPath", "PatchEmbed", "grid_shape"]
+__all__ = ["Attention", "Block", "DropPath", "PatchEmbed", "check_rates", "grid_shape", "reset_modules"]
 
 
 def grid_shape(image_size: tuple[int, ...], patch_size: tuple[int, ...]) -> tuple[int, ...]:
@@ -45,6 +45,23 @@ def grid_shape(image_size: tuple[int, ...], patch_size: tuple[int, ...]) -> tupl
     return tuple(n // p for n, p in zip(image_size, patch_size, strict=True))
 
 
+def check_rates(**given: float) -> None:
+    """Raise a `ValueError` that names the argument if a dropout rate is not in [0, 1)."""
+    for argument, rate in given.items():
+        if not 0 <= rate < 1:
+            raise InputError(f"{argument} must be at least 0 and below 1, got {rate}")
+
+
+def reset_modules(modules: Iterable[nn.Module]) -> None:
+    """Initialize the parameters of modules and their submodules in this order, as constructors do."""
+    for module in modules:
+        reset = getattr(module, "reset_parameters", None)
+        if reset is None:
+            reset_modules(module.children())
+        else:
+            reset()
+
+
 class PatchEmbed(nn.Module):
     """Cut an input with any number of axes into patches and project each patch to a token."""
 
@@ -54,6 +71,10 @@ class PatchEmbed(nn.Module):
         self.patch_size = patch_size
         self.in_channels = in_channels
         self.projection = nn.Linear(in_channels * math.prod(patch_size), dim)
+
+    def reset_parameters(self) -> None:
+        """Initialize the parameters as the constructor does."""
+        reset_modules(self.children())
 
     def forward(self, x: Float[Tensor, "batch channels *size"]) -> tuple[Tensor, tuple[int, ...]]:
         """Return the tokens `[batch, tokens, dim]`, in the order of the flattened grid, and the shape of the grid."""
@@ -97,6 +118,10 @@ class Attention(nn.Module):
         self.k_norm = nn.LayerNorm(dim // heads) if qk_norm else nn.Identity()
         self.projection = nn.Linear(dim, dim)
         self.dropout = nn.Dropout(dropout)
+
+    def reset_parameters(self) -> None:
+        """Initialize the parameters as the constructor does."""
+        reset_modules(self.children())
 
     def forward(
         self,
@@ -185,6 +210,10 @@ class Block(nn.Module):
             nn.Dropout(dropout),
         )
         self.drop_path = DropPath(drop_path)
+
+    def reset_parameters(self) -> None:
+        """Initialize the parameters as the constructor does."""
+        reset_modules(self.children())
 
     def forward(
         self,

@@ -126,7 +126,7 @@ def _check_arguments(positions: Any, generator: Any) -> None:
             f"positions has shape {list(positions.shape)}, but must be [*batch, tokens, ndim]: for one axis, "
             "pass positions[:, None]"
         )
-    check_positions(positions, positions.shape[-1])
+    check_positions(positions, positions.shape[-1], allow_half=True)
     if generator is not None and not isinstance(generator, torch.Generator):
         raise InputTypeError(f"generator must be a torch.Generator, got {generator!r}: make one with torch.Generator()")
 

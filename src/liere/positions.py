@@ -103,10 +103,11 @@ def check_policy(policy: str) -> None:
         raise InputError(f"unknown position policy {policy!r}: {suggest(str(policy), get_args(Policy))}")
 
 
-def check_positions(positions: Tensor, ndim: int, *, name: str = "positions") -> None:
+def check_positions(positions: Tensor, ndim: int, *, name: str = "positions", allow_half: bool = False) -> None:
     """Raise unless `positions` is a real tensor `[*batch, tokens, ndim]` of finite numbers.
 
-    Finiteness is checked only for CPU tensors in eager mode: elsewhere the check would synchronize or break a trace.
+    Half precision is refused: on a 56 x 56 grid, bf16 moves tokens by up to a tenth of their distance. Finiteness is
+    checked only for CPU tensors in eager mode: elsewhere the check would synchronize or break a trace.
     """
     if not isinstance(positions, Tensor):
         raise InputTypeError(
@@ -115,6 +116,11 @@ def check_positions(positions: Tensor, ndim: int, *, name: str = "positions") ->
         )
     if positions.is_complex() or positions.dtype == torch.bool:
         raise InputTypeError(f"{name} must hold real numbers, got dtype {positions.dtype}: convert them to floats")
+    if not allow_half and positions.is_floating_point() and positions.element_size() < 4:
+        raise InputTypeError(
+            f"{name} must be fp32, fp64 or integers, got {positions.dtype}, which is too coarse: make them in fp32; "
+            "if they are a buffer, .half() and .bfloat16() convert it, so make them in forward instead"
+        )
     if positions.ndim < 2 or positions.shape[-1] != ndim:
         raise InputError(
             f"{name} has shape {list(positions.shape)}, but this encoding has {ndim} axes and needs "

@@ -59,6 +59,7 @@ def create_model(
     depth: int | None = None,
     heads: int | None = None,
     mlp_dim: int | None = None,
+    spacing: Sequence[float] | None = None,
     **encoding_options: Any,
 ) -> VisionTransformer:
     """Create a vision transformer for inputs with any number of axes.
@@ -96,6 +97,8 @@ def create_model(
         depth: Number of layers.
         heads: Number of attention heads per layer.
         mlp_dim: Hidden width of the MLPs.
+        spacing: Distance between neighboring pixels or voxels in training, one number per axis, in any unit; by default
+            1 on each. Inputs with another spacing are given theirs: `model(x, spacing=(2.5, 0.7, 0.7))`.
         **encoding_options: Options of the named encoding, such as `init_std` or `share_heads`.
 
     Raises:
@@ -138,6 +141,7 @@ def create_model(
         position_noise=position_noise,
         cls_position=cls_position,
         attention_scale=attention_scale,
+        spacing=spacing,
         **chosen._asdict(),
     )
 

@@ -10,11 +10,12 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING or sys.modules.get("jaxtyping") is None:
+    from typing import Annotated as Bool
     from typing import Annotated as Float
     from typing import Annotated as Int
     from typing import Annotated as Real
     from typing import Annotated as UInt8
 else:
-    from jaxtyping import Float, Int, Real, UInt8
+    from jaxtyping import Bool, Float, Int, Real, UInt8
 
-__all__ = ["Float", "Int", "Real", "UInt8"]
+__all__ = ["Bool", "Float", "Int", "Real", "UInt8"]

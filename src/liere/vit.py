@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -15,30 +16,30 @@ from torch.utils.checkpoint import checkpoint
 
 from liere.encodings import PositionEncoding, RotaryEncoding, TransformerShape
 from liere.errors import InputError, check_least, suggest
-from liere.layers import Attention, Block, PatchEmbed, grid_shape
-from liere.position_augmentation import PositionAugmentation, augment_positions
-from liere.positions import Policy, check_policy, grid_positions, grid_spacing
-from liere.shapes import Float
+from liere.layers import Attention, Block, PatchEmbed, check_rates, grid_shape, reset_modules
+from liere.position_augmentation import augment_positions
+from liere.positions import Policy, check_policy
+from liere.shapes import Float, Real
 from liere.tracing import known_sizes, values_are_visible
+from liere.vit_positions import (
+    NO_POSITIONS,
+    GridKey,
+    KnownPositions,
+    check_coordinates,
+    check_given,
+    check_spacing,
+    make_positions,
+    model_augmentation,
+    prepare_given,
+    spacing_scale,
+)
 
 __all__ = ["AttentionScale", "ClsPosition", "VisionTransformer"]
 
 AttentionScale = Literal["constant", "log"]
 ClsPosition = Literal["none", "center", "unseen"]
+Spacing = Sequence[float] | Tensor | None
 CHOICES = {"pool": ("cls", "mean"), "cls_position": get_args(ClsPosition), "attention_scale": get_args(AttentionScale)}
-
-
-class _Known(NamedTuple):
-    """The positions of the last forward pass."""
-
-    key: Any
-    positions: Tensor
-    version: int
-    spacing: Tensor
-    extent: Tensor
-
-
-_NO_POSITIONS = _Known(None, torch.empty(0), 0, torch.empty(0), torch.empty(0))
 
 
 class VisionTransformer(nn.Module):
@@ -51,7 +52,7 @@ class VisionTransformer(nn.Module):
     # Defaults that are not constructor arguments.
     grad_checkpointing = False
     placement: tuple[float, ...] | None = None  # offset of the grid in token steps, for evaluation
-    _known_positions = _NO_POSITIONS
+    _known_positions = NO_POSITIONS
 
     def __init__(
         self,
@@ -79,21 +80,24 @@ class VisionTransformer(nn.Module):
         position_noise: float = 0.0,
         cls_position: ClsPosition = "none",
         attention_scale: AttentionScale = "constant",
+        spacing: Sequence[float] | None = None,
     ) -> None:
         super().__init__()
         check_policy(position_policy)
         _check_choices(pool=pool, cls_position=cls_position, attention_scale=attention_scale)
-        _check_rates(dropout=dropout, attn_dropout=attn_dropout, drop_path=drop_path)
+        check_rates(dropout=dropout, attn_dropout=attn_dropout, drop_path=drop_path)
         check_least("num_registers", num_registers, 0)
         self.image_size = image_size
         self.grid = grid_shape(image_size, patch_size)
         self.num_prefix_tokens = num_registers + (pool == "cls")
         encoding.check_fit(TransformerShape(self.grid, dim, heads, depth, self.num_prefix_tokens))
         self.position_policy = position_policy
-        self.position_augmentation = _augmentation(position_shift, position_stretch, position_zoom, position_noise)
+        self.position_augmentation = model_augmentation(position_shift, position_stretch, position_zoom, position_noise)
         self.cls_position = cls_position
         self.attention_scale = attention_scale
-        self._check_coordinates(encoding)
+        self.spacing = (1.0,) * len(self.grid) if spacing is None else check_spacing(spacing, len(self.grid))
+        changes = {f"position_{name}": value for name, value in self.position_augmentation.active.items()}
+        check_coordinates(encoding, changes, cls_position, self.spacing, self.num_prefix_tokens)
         self.dim = self.num_features = dim
         self.head_dim = dim // heads
         self.num_classes, self.pool = num_classes, pool
@@ -114,18 +118,34 @@ class VisionTransformer(nn.Module):
         self.norm = nn.LayerNorm(dim)
         self.head = _head(dim, num_classes)
 
-    def forward_features(self, x: Float[Tensor, "batch channels *size"]) -> Float[Tensor, "batch tokens dim"]:
-        """Return all tokens after the last layer, prefix tokens (CLS, registers) first, before the final norm."""
+    def reset_parameters(self) -> None:
+        """Initialize all parameters as the constructor does, for example after `to_empty` of a model on `meta`."""
+        self.encoding.reset_parameters()
+        self.patch_embed.reset_parameters()
+        with torch.no_grad():
+            for token in (self.cls_token, self.registers):
+                if token is not None:
+                    token.normal_().mul_(0.02)
+        reset_modules([self.blocks, self.norm, self.head])
+
+    def forward_features(
+        self,
+        x: Float[Tensor, "batch channels *size"],
+        *,
+        positions: Real[Tensor, "*examples patches ndim"] | None = None,
+        spacing: Spacing = None,
+    ) -> Float[Tensor, "batch tokens dim"]:
+        """Return all tokens after the last layer, prefix tokens (CLS, registers) first, before the final norm.
+
+        The arguments are those of `forward`.
+        """
         tokens, grid = self.patch_embed(x)
-        # Half precision is too coarse for positions.
-        dtype = torch.promote_types(self.patch_embed.projection.weight.dtype, torch.float32)
-        known = self._know_positions(grid, x.device, dtype)
-        positions = self._augmented(known) if self.training and self.position_augmentation else known.positions
+        positions = self._token_positions(x, grid, positions, spacing)
         prefix = [token.expand(x.shape[0], -1, -1) for token in (self.cls_token, self.registers) if token is not None]
         tokens = torch.cat([*prefix, tokens], dim=1) if prefix else tokens
         tokens = self.dropout(self.encoding.embed(tokens, positions, grid))
         layers = self.encoding.layer_rotations(positions, len(self.blocks))
-        without_position = 0 if self.cls_position == "center" else self.num_prefix_tokens
+        without_position = self.num_prefix_tokens - self._num_central
         scale = self._score_scale(grid)
         for block, rotations in zip(self.blocks, layers, strict=True):
             if self.grad_checkpointing and self.training:
@@ -134,41 +154,41 @@ class VisionTransformer(nn.Module):
                 tokens = block(tokens, rotations, without_position, scale)
         return tokens
 
-    def _know_positions(self, grid: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> _Known:
+    def _token_positions(self, x: Tensor, grid: tuple[int, ...], given: Tensor | None, spacing: Spacing) -> Tensor:
+        """Return the positions of one forward pass; those of prefix tokens come first if these have any."""
+        # Half precision is too coarse for positions.
+        dtype = torch.promote_types(self.patch_embed.projection.weight.dtype, torch.float32)
+        if given is not None or spacing is not None:
+            check_given(self.encoding, self.position_policy, given, spacing)
+        scale = None if spacing is None else spacing_scale(spacing, self.spacing, len(x))
+        fixed, per_example = (None, scale) if isinstance(scale, Tensor) else (scale, None)
+        known = self._know_positions(grid, x.device, dtype, fixed)
+        positions = known.positions
+        if given is not None:
+            positions = prepare_given(given, grid, len(x), self._num_central, x.device, dtype)
+        if self.training and self.position_augmentation:
+            amounts = asdict(self.position_augmentation)
+            positions = augment_positions(positions, **amounts, step=known.spacing, extent=known.extent)
+        return positions if per_example is None else positions * per_example.to(positions)
+
+    def _know_positions(
+        self, grid: tuple[int, ...], device: torch.device, dtype: torch.dtype, scale: tuple[float, ...] | None = None
+    ) -> KnownPositions:
         """Return the positions of a grid; while nothing changes it is the same tensor, so that caches recognize it."""
-        key = (grid, self.position_policy, self.placement, self.cls_position, device, dtype)
+        key = GridKey(grid, self.grid, self.position_policy, self.placement, self._num_central, scale, device, dtype)
         if not torch.compiler.is_compiling():
             known = self._known_positions
             if known.key == key and known.positions._version == known.version:
                 return known
-        with torch.inference_mode(False):
-            positions = grid_positions(
-                grid, reference_shape=self.grid, policy=self.position_policy, device=device, dtype=dtype
-            )
-            if self.cls_position == "center":
-                center = positions[-1:] / 2
-                positions = torch.cat([center.expand(self.num_prefix_tokens, -1), positions])
-            spacing = grid_spacing(grid, reference_shape=self.grid, policy=self.position_policy)
-            if self.placement is not None:
-                offset = [steps * step for steps, step in zip(self.placement, spacing, strict=True)]
-                positions = positions + torch.tensor(offset, device=device, dtype=dtype)
-            extent = [float(n > 1) for n in self.grid]  # of the training grid, for every policy
-            known = _Known(
-                key,
-                positions,
-                positions._version,
-                torch.tensor(spacing, device=device, dtype=dtype),
-                torch.tensor(extent, device=device, dtype=dtype),
-            )
-        if values_are_visible(positions):
+        known = make_positions(key)
+        if values_are_visible(known.positions):
             self._known_positions = known
         return known
 
-    def _augmented(self, known: _Known) -> Tensor:
-        """Return randomly changed positions for one forward pass in training."""
-        return augment_positions(
-            known.positions, **asdict(self.position_augmentation), step=known.spacing, extent=known.extent
-        )
+    @property
+    def _num_central(self) -> int:
+        """Number of prefix tokens that have a position."""
+        return self.num_prefix_tokens if self.cls_position == "center" else 0
 
     def _score_scale(self, grid: tuple[int, ...]) -> float | None:
         """Return the factor for the attention scores, or None for the default."""
@@ -176,26 +196,6 @@ class VisionTransformer(nn.Module):
             return None
         tokens, trained = (self.num_prefix_tokens + math.prod(shape) for shape in (grid, self.grid))
         return self.head_dim**-0.5 * math.log(tokens) / math.log(max(trained, 2))
-
-    def _check_coordinates(self, encoding: PositionEncoding) -> None:
-        """Raise `ValueError` if an option changes coordinates, but the encoding has none."""
-        asked = {
-            **{f"position_{name}": value for name, value in self.position_augmentation.active.items()},
-            **({"cls_position": self.cls_position} if self.cls_position != "none" else {}),
-        }
-        if asked and not encoding.has_coordinates:
-            wrong = ", ".join(f"{name}={value!r}" for name, value in asked.items())
-            raise InputError(
-                f"{wrong} changes coordinates, but the encoding {type(encoding).__name__} has none: leave it out, or "
-                "use an encoding with coordinates, such as 'liere8', 'rope_mixed' or 'sincos'"
-            )
-        if self.cls_position == "unseen" and not isinstance(encoding, RotaryEncoding):
-            raise InputError(
-                f"cls_position='unseen' needs rotated keys, but the encoding {type(encoding).__name__} rotates none: "
-                "leave it out"
-            )
-        if self.cls_position != "none" and not self.num_prefix_tokens:
-            raise InputError(f"cls_position={self.cls_position!r} needs a CLS token: use pool='cls', or leave it out")
 
     def get_extra_state(self) -> Tensor:
         """Return the training grid for the state dict, since positions, and thus the weights, are relative to it."""
@@ -225,7 +225,7 @@ class VisionTransformer(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out cached positions."""
-        return self.__dict__ | {"_known_positions": _NO_POSITIONS}
+        return self.__dict__ | {"_known_positions": NO_POSITIONS}
 
     def forward_head(self, tokens: Float[Tensor, "batch tokens dim"], pre_logits: bool = False) -> Tensor:
         """Pool (CLS, or the mean over all but prefix tokens), normalize and classify the tokens.
@@ -238,10 +238,24 @@ class VisionTransformer(nn.Module):
         pooled = self.norm(pooled)
         return pooled if pre_logits else self.head(pooled)
 
-    def forward(self, x: Float[Tensor, "batch channels *size"]) -> Float[Tensor, "batch classes"]:
-        """Return the logits."""
+    def forward(
+        self,
+        x: Float[Tensor, "batch channels *size"],
+        *,
+        positions: Real[Tensor, "*examples patches ndim"] | None = None,
+        spacing: Spacing = None,
+    ) -> Float[Tensor, "batch classes"]:
+        """Return the logits.
+
+        Args:
+            x: The images, clips or volumes.
+            positions: Positions of the patches, in the order of the flattened grid, instead of those of the grid: one
+                set `[patches, ndim]`, or one per example `[batch, patches, ndim]`. The training grid spans [0, 1].
+            spacing: Distance between neighboring pixels or voxels on each axis, in the unit of the `spacing` of
+                `create_model`: one for all, or a tensor `[batch, ndim]`. Positions are scaled accordingly.
+        """
         with known_sizes():
-            return self.forward_head(self.forward_features(x))
+            return self.forward_head(self.forward_features(x, positions=positions, spacing=spacing))
 
     def get_classifier(self) -> nn.Module:
         """Return the last layer."""
@@ -278,20 +292,7 @@ def _head(dim: int, num_classes: int) -> nn.Module:
     return nn.Linear(dim, num_classes) if num_classes else nn.Identity()
 
 
-def _augmentation(shift: float, stretch: float, zoom: float, noise: float) -> PositionAugmentation:
-    try:
-        return PositionAugmentation(shift, stretch, zoom, noise)
-    except ValueError as error:
-        raise InputError(f"position_{error}") from None  # the name of the model's argument
-
-
 def _check_choices(**given: str) -> None:
     for argument, name in given.items():
         if name not in CHOICES[argument]:
             raise InputError(f"unknown {argument} {name!r}: {suggest(str(name), CHOICES[argument])}")
-
-
-def _check_rates(**given: float) -> None:
-    for argument, rate in given.items():
-        if not 0 <= rate < 1:
-            raise InputError(f"{argument} must be at least 0 and below 1, got {rate}")

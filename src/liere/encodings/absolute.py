@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from liere.encodings.contract import PositionEncoding, TransformerShape
 from liere.errors import InputError
 from liere.shapes import Float
+from liere.sharding import gathered
 
 __all__ = ["Absolute"]
 
@@ -67,21 +68,22 @@ class Absolute(PositionEncoding):
     def embed(
         self,
         tokens: Float[Tensor, "batch tokens dim"],
-        positions: Float[Tensor, "patches ndim"],
+        positions: Float[Tensor, "*examples patches ndim"],
         grid: tuple[int, ...],
     ) -> Float[Tensor, "batch tokens dim"]:
         """Add the vectors to the tokens, interpolated if the grid differs from the training grid."""
         return tokens + self._resized(tuple(grid)).to(tokens.dtype)
 
     def _resized(self, grid: tuple[int, ...]) -> Tensor:
+        embedding = gathered(self.embedding)
         if grid == self.grid:
-            return self.embedding
+            return embedding
         if len(grid) not in INTERPOLATION:
             raise InputError(
                 f"absolute positions of {len(grid)} axes cannot be interpolated from {self.grid} to {grid}: "
                 "use inputs of the training size, or a rotary encoding"
             )
-        prefix, cells = self.embedding.split([self.num_prefix_tokens, math.prod(self.grid)], dim=1)
+        prefix, cells = embedding.split([self.num_prefix_tokens, math.prod(self.grid)], dim=1)
         cells = cells.mT.unflatten(-1, self.grid)
         cells = F.interpolate(cells, size=grid, mode=INTERPOLATION[len(grid)], align_corners=False)
         return torch.cat([prefix, cells.flatten(2).mT], dim=1)

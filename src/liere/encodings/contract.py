@@ -84,21 +84,33 @@ class PositionEncoding(nn.Module):
         """Create the encoding for a transformer. Additional keyword arguments are the encoding's options."""
         raise NotImplementedError
 
+    def reset_parameters(self) -> None:
+        """Initialize all parameters as the constructor does. An encoding with its own parameters overrides this.
+
+        Raises:
+            NotImplementedError: If it has parameters and does not override this.
+        """
+        if any(True for _ in self.parameters()):
+            raise NotImplementedError(
+                f"{type(self).__name__} has parameters, but no reset_parameters: define it to initialize them"
+            )
+
     def check_fit(self, shape: TransformerShape) -> None:
         """Raise `ValueError` if this encoding does not match the dimensions of a transformer."""
 
     def embed(
         self,
         tokens: Float[Tensor, "batch tokens dim"],
-        positions: Float[Tensor, "positioned ndim"],
+        positions: Float[Tensor, "*examples positioned ndim"],
         grid: tuple[int, ...],
     ) -> Float[Tensor, "batch tokens dim"]:
         """Return the tokens with position embeddings added.
 
         Args:
             tokens: All tokens: prefix tokens first, then those of the grid.
-            positions: Positions of the last `len(positions)` tokens: those of the grid, and with
-                `cls_position="center"` those of the prefix tokens before them.
+            positions: Positions of the last `positions.shape[-2]` tokens: those of the grid, and with
+                `cls_position="center"` those of the prefix tokens before them. They have a batch dimension if each
+                example has its own positions.
             grid: Shape of the grid, which may differ from the training grid.
         """
         return tokens

@@ -15,6 +15,7 @@ from liere.encodings.rotary import RotaryEncoding
 from liere.errors import InputError, whole_number
 from liere.generators import init_upper_, skew_from_upper
 from liere.shapes import Float
+from liere.sharding import gathered
 
 __all__ = ["LieRE"]
 
@@ -148,7 +149,7 @@ class LieRE(RotaryEncoding):
         if not 0 <= layer < self.depth and not self.share_layers:
             remedy = "the first layer is 0" if layer < 0 else f"build the encoding with depth={layer + 1} or more"
             raise InputError(f"layer must be between 0 and {self.depth - 1}, got {layer}: {remedy}")
-        upper = self.generators[0 if self.share_layers else layer]
+        upper = gathered(self.generators)[0 if self.share_layers else layer]
         return skew_from_upper(upper if upper.dtype == torch.float64 else upper.float(), self.block_size)
 
     def extra_repr(self) -> str:

@@ -12,17 +12,13 @@ from torch import Tensor
 
 from liere.encodings.cache import RotationCache
 from liere.encodings.contract import PositionEncoding, Rotations, TransformerShape
-from liere.errors import InputError, whole_number
+from liere.encodings.nested import check_no_prefix, has_nested, rotate_nested
+from liere.errors import InputError, InputTypeError, whole_number
 from liere.positions import check_positions
-from liere.rotations import (
-    check_shapes,
-    fused_is_faster,
-    position_rotations,
-    rotate_by_positions,
-    rotate_together,
-)
+from liere.rotations import check_shapes, fused_is_faster, position_rotations, rotate_by_positions, rotate_together
 from liere.rotations.buffers import drop_buffers
 from liere.shapes import Float, Real
+from liere.sharding import memory_may_be_reused
 from liere.tracing import known_sizes, values_are_visible
 
 __all__ = ["RotaryEncoding"]
@@ -97,7 +93,7 @@ class RotaryEncoding(PositionEncoding):
         self,
         q: Float[Tensor, "*batch q_heads q_tokens head_dim"],
         k: Float[Tensor, "*batch k_heads k_tokens head_dim"],
-        positions: Real[Tensor, "*pos_batch q_positions ndim"],
+        positions: Real[Tensor, "*pos_batch q_positions ndim"] | None,
         k_positions: Real[Tensor, "*k_pos_batch k_positions ndim"] | None = None,
         *,
         layer: int = 0,
@@ -109,9 +105,11 @@ class RotaryEncoding(PositionEncoding):
 
         Args:
             q: Queries.
-            k: Keys.
-            positions: Positions of the queries, one set for the whole batch or one per example.
-            k_positions: Positions of the keys, for cross-attention; by default those of the queries.
+            k: Keys. Queries, keys and positions may also be nested tensors with `layout=torch.jagged`.
+            positions: Positions of the queries, one set for the whole batch or one per example; None, with
+                `k_positions`, if only the keys have positions: the queries are then returned unchanged.
+            k_positions: Positions of the keys, for cross-attention; by default those of the queries. If only the
+                queries have positions, use `apply_rotations(q, rope.rotations(positions))`.
             layer: Index of the layer whose generators are used.
             num_prefix_tokens: Number of leading tokens without a position (CLS, registers), which are not rotated.
             k_num_prefix_tokens: The same for the keys; by default as for the queries.
@@ -121,8 +119,17 @@ class RotaryEncoding(PositionEncoding):
 
         Returns:
             The rotated queries and keys.
+
+        Raises:
+            TypeError: If positions are not real numbers in fp32, fp64 or integers, or all are None.
+            ValueError: If shapes do not match, positions are not finite, or the layer does not exist.
         """
         k_prefix = num_prefix_tokens if k_num_prefix_tokens is None else k_num_prefix_tokens
+        if has_nested(q, k, positions, k_positions):
+            check_no_prefix(num_prefix_tokens, k_prefix)
+            return rotate_nested(
+                lambda *given: self._rotate_both(*given, layer, 0, 0, stream), q, k, positions, k_positions
+            )
         with known_sizes():
             return self._rotate_both(q, k, positions, k_positions, layer, num_prefix_tokens, k_prefix, stream)
 
@@ -130,35 +137,45 @@ class RotaryEncoding(PositionEncoding):
         self,
         q: Tensor,
         k: Tensor,
-        positions: Tensor,
+        positions: Tensor | None,
         k_positions: Tensor | None,
         layer: int,
         num_prefix_tokens: int,
         k_prefix: int,
         stream: bool | None,
     ) -> tuple[Tensor, Tensor]:
-        check_positions(positions, self.ndim)
-        generators = k_generators = self._generators([layer], positions)
-        if k_positions is not None:
-            check_positions(k_positions, self.ndim, name="k_positions")
-            k_generators = self._generators([layer], k_positions)
-        self._check("q", q, positions, generators, num_prefix_tokens)
-        own = "positions" if k_positions is None and k.shape[-2] == q.shape[-2] else "k_positions"
-        of_keys = positions if k_positions is None else k_positions
-        self._check("k", k, of_keys, k_generators, k_prefix, prefix_name="k_num_prefix_tokens", positions_name=own)
-        if k_positions is None and (q.shape, q.dtype, k_prefix) == (k.shape, k.dtype, num_prefix_tokens):
-            q, k = self._rotate([q, k], positions, generators, layer, num_prefix_tokens, stream)
+        is_same = k_positions is None and (q.shape, q.dtype, num_prefix_tokens) == (k.shape, k.dtype, k_prefix)
+        if positions is not None and is_same:
+            q, k = self._rotate("q", [q, k], positions, layer, num_prefix_tokens, stream)
             return q, k
-        (q,) = self._rotate([q], positions, generators, layer, num_prefix_tokens, stream)
-        (k,) = self._rotate([k], of_keys, k_generators, layer, k_prefix, stream)
+        if positions is not None:
+            (q,) = self._rotate("q", [q], positions, layer, num_prefix_tokens, stream)
+        of_keys = positions if k_positions is None else k_positions
+        if of_keys is None:
+            raise InputTypeError(
+                "positions and k_positions are both None: pass the positions of the tokens, or leave out the encoding"
+            )
+        own = "positions" if k_positions is None and k.shape[-2] == q.shape[-2] else "k_positions"
+        names = {"prefix_name": "k_num_prefix_tokens", "positions_name": own}
+        (k,) = self._rotate("k", [k], of_keys, layer, k_prefix, stream, **names)
         return q, k
 
     def _rotate(
-        self, xs: list[Tensor], positions: Tensor, generators: Tensor, layer: int, prefix: int, stream: bool | None
+        self,
+        name: str,
+        xs: list[Tensor],
+        positions: Tensor,
+        layer: int,
+        num_prefix_tokens: int,
+        stream: bool | None,
+        **names: str,
     ) -> list[Tensor]:
+        check_positions(positions, self.ndim, name=names.get("positions_name", "positions"))
+        generators = self._generators([layer], positions)
+        self._check(name, xs[0], positions, generators, num_prefix_tokens, **names)
         if _should_stream(positions, generators[0]) if stream is None else stream:
-            return rotate_by_positions(xs, positions.to(generators.dtype), generators[0], prefix)
-        return rotate_together(xs, next(self._rotations(positions, generators, key=layer)), prefix)
+            return rotate_by_positions(xs, positions.to(generators.dtype), generators[0], num_prefix_tokens)
+        return rotate_together(xs, next(self._rotations(positions, generators, key=layer)), num_prefix_tokens)
 
     def layer_rotations(self, positions: Float[Tensor, "*batch tokens ndim"], depth: int) -> Iterator[Rotations]:
         """Yield each layer's own rotations; layers that share generators share the tensor.
@@ -245,6 +262,8 @@ class RotaryEncoding(PositionEncoding):
         # In host memory the generators themselves are compared, which detects every change. Elsewhere they are new
         # tensors each time, so the tensors they are made from are compared.
         host = generators.device.type == "cpu"
+        if not host and memory_may_be_reused():
+            return list(position_rotations(positions, generators))
         sources = [positions, generators] if host else [positions, *self.parameters(), *self.buffers()]
         found = self._cache.find(sources, key)
         if found is None:

@@ -56,7 +56,7 @@ class SinCos(PositionEncoding):
     def embed(
         self,
         tokens: Float[Tensor, "batch tokens dim"],
-        positions: Float[Tensor, "patches ndim"],
+        positions: Float[Tensor, "*examples patches ndim"],
         grid: tuple[int, ...],
     ) -> Float[Tensor, "batch tokens dim"]:
         """Add sines and cosines to the tokens that have positions."""
