@@ -1,4 +1,4 @@
-"""Rotary encodings in attention of one's own: missing positions, padding, key caches, units, low precision."""
+"""Rotary encodings in attention of your own: missing positions, padding, key caches, units, low precision."""
 
 from __future__ import annotations
 
