@@ -49,7 +49,7 @@ class TestBadConfigurations:
             ("--model.dim wide", ["model.dim must be", "'wide'"]),
             ("--model.dim 1.5", ["model.dim must be", "1.5"]),
             ("--training.batch_size [", ["--training.batch_size", "'['", "is not a valid YAML value"]),
-            ("--training.accumulate 3", ["training.batch_size 8", "training.accumulate 3", "choose numbers"]),
+            ("--training.accumulate 3", ["training.batch_size 8", "training.accumulate 3", "choose a divisor"]),
             ("--hardware.devices 3", ["training.batch_size 8", "3 devices"]),
         ],
     )
@@ -62,7 +62,7 @@ class TestBadConfigurations:
         ("arguments", "beginning"),
         [
             ("--model.dim wide", "--model.dim must be a valid integer, got 'wide'"),
-            ("--training.accumulate 3", "--training.accumulate 3: training.batch_size 8 cannot be cut into"),
+            ("--training.accumulate 3", "--training.accumulate 3: training.batch_size 8 cannot be divided into"),
             ("--optimizer.lr 1", "unknown argument --optimizer.lr: did you mean '--optimizer.learning_rate'?"),
             ("--training.epochs 1", "unknown argument --training.epochs: did you mean '--training.examples'?"),
             ("--lr 1", "unknown argument --lr: did you mean '--optimizer.learning_rate'?"),

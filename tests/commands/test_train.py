@@ -24,7 +24,7 @@ class TestBadFolders:
     def test_a_run_that_exists_is_not_begun_again(self, config, tmp_path, fail):
         (make_run(tmp_path / "run").checkpoints / "last.ckpt").touch()
         error = fail("train --config", config, "--out", tmp_path / "run")
-        assert f"--out {tmp_path / 'run'} exists" in error
+        assert f"--out {tmp_path / 'run'} already exists" in error
         assert f"liere train --resume {tmp_path / 'run'}" in error
 
     def test_a_file_and_a_folder_of_other_things_are_left_alone(self, config, tmp_path, fail):
@@ -33,7 +33,7 @@ class TestBadFolders:
         (tmp_path / "folder" / "mine").write_text("mine")
         for name in ("file", "folder"):
             error = fail("train --config", config, "--out", tmp_path / name)
-            assert f"--out {tmp_path / name} exists: choose another folder" in error
+            assert f"--out {tmp_path / name} already exists: choose another folder" in error
 
     def test_a_folder_that_cannot_be_made_is_told(self, config, tmp_path, fail):
         (tmp_path / "file").write_text("mine")
@@ -65,7 +65,9 @@ class TestBadFolders:
 
     def test_a_dry_run_tells_that_the_folder_exists(self, config, tmp_path, fail):
         (make_run(tmp_path / "run").checkpoints / "last.ckpt").touch()
-        assert f"--out {tmp_path / 'run'} exists" in fail("train --dry-run --config", config, "--out", tmp_path / "run")
+        assert f"--out {tmp_path / 'run'} already exists" in fail(
+            "train --dry-run --config", config, "--out", tmp_path / "run"
+        )
 
     def test_an_empty_folder_is_fine(self, config, tmp_path):
         (tmp_path / "run").mkdir()

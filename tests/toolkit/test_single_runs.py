@@ -28,7 +28,7 @@ def test_the_same_call_resumes_a_run_and_does_not_repeat_it(recipe, tmp_path, ca
     assert toolkit.resume("run").is_finished
     with pytest.raises(ValueError, match="--out run contains a run of a different recipe: choose another folder"):
         toolkit.train(recipe, out="run", overrides=SHORT | {"training.seed": 7})
-    with pytest.raises(ValueError, match="--out run exists: resume it with liere train --resume run"):
+    with pytest.raises(ValueError, match="--out run already exists: resume it with liere train --resume run"):
         toolkit.train(recipe, out="run", overrides=SHORT, resume=False)
 
 
