@@ -113,16 +113,10 @@ def create_model(
     """
     chosen = resolve_size(size, {"dim": dim, "depth": depth, "heads": heads, "mlp_dim": mlp_dim})
     image, patch = image_and_patch(image_size, patch_size)
-    if not isinstance(encoding, PositionEncoding):
-        prefix = num_registers + (pool == "cls")
-        shape = TransformerShape(grid_shape(image, patch), chosen.dim, chosen.heads, chosen.depth, prefix)
-        encoding = _create_encoding(encoding, shape, encoding_options)
-    elif encoding_options:
-        raise InputTypeError(
-            f"{_names(encoding_options)} cannot be combined with an encoding object: pass them to its constructor"
-        )
+    prefix = num_registers + (pool == "cls")
+    shape = TransformerShape(grid_shape(image, patch), chosen.dim, chosen.heads, chosen.depth, prefix)
     return VisionTransformer(
-        encoding,
+        _resolve_encoding(encoding, shape, encoding_options),
         image_size=image,
         patch_size=patch,
         num_classes=num_classes,
@@ -192,6 +186,18 @@ def resolve_size(size: str | None, given: Mapping[str, int | None]) -> ViTSize:
 
 def _names(names: Any) -> str:
     return ", ".join(map(repr, names))
+
+
+def _resolve_encoding(
+    encoding: str | PositionEncoding, shape: TransformerShape, options: dict[str, Any]
+) -> PositionEncoding:
+    if not isinstance(encoding, PositionEncoding):
+        return _create_encoding(encoding, shape, options)
+    if options:
+        raise InputTypeError(
+            f"{_names(options)} cannot be combined with an encoding object: pass them to its constructor"
+        )
+    return encoding
 
 
 def _create_encoding(name: str, shape: TransformerShape, options: dict[str, Any]) -> PositionEncoding:

@@ -87,20 +87,17 @@ class VisionTransformer(nn.Module):
         _check_choices(pool=pool, cls_position=cls_position, attention_scale=attention_scale)
         check_rates(dropout=dropout, attn_dropout=attn_dropout, drop_path=drop_path)
         check_least("num_registers", num_registers, 0)
-        self.image_size = image_size
-        self.grid = grid_shape(image_size, patch_size)
+        self.image_size, self.grid = image_size, grid_shape(image_size, patch_size)
         self.num_prefix_tokens = num_registers + (pool == "cls")
         encoding.check_fit(TransformerShape(self.grid, dim, heads, depth, self.num_prefix_tokens))
         self.position_policy = position_policy
         self.position_augmentation = model_augmentation(position_shift, position_stretch, position_zoom, position_noise)
-        self.cls_position = cls_position
-        self.attention_scale = attention_scale
+        self.cls_position, self.attention_scale = cls_position, attention_scale
         self.spacing = (1.0,) * len(self.grid) if spacing is None else check_spacing(spacing, len(self.grid))
         changes = {f"position_{name}": value for name, value in self.position_augmentation.active.items()}
         check_coordinates(encoding, changes, cls_position, self.spacing, self.num_prefix_tokens)
         self.dim = self.num_features = dim
-        self.head_dim = dim // heads
-        self.num_classes, self.pool = num_classes, pool
+        self.num_classes, self.pool, self.head_dim = num_classes, pool, dim // heads
         self.patch_embed = PatchEmbed(patch_size, in_channels, dim)
         self.cls_token = nn.Parameter(0.02 * torch.randn(1, 1, dim)) if pool == "cls" else None
         self.registers = nn.Parameter(0.02 * torch.randn(1, num_registers, dim)) if num_registers else None

@@ -16,14 +16,14 @@ from tests.numerics import assert_close, exp_by_eigenvectors, rotate_slowly, see
 class TestQueriesWithoutPositions:
     @pytest.mark.parametrize("batch", [(), (3,)])
     def test_they_are_left_alone(self, batch):
-        rope = LieRE(2, 8, num_heads=2, depth=2)
-        q, k, positions = torch.randn(3, 2, 4, 8), torch.randn(3, 2, 1 + 9, 8), torch.rand(*batch, 9, 2)
+        rope = LieRE(2, 8, num_heads=2, depth=2).double()
+        q, k, positions = (torch.randn(*s).double() for s in [(3, 2, 4, 8), (3, 2, 1 + 9, 8), (*batch, 9, 2)])
         found_q, found_k = rope(q, k, None, positions, layer=1, k_num_prefix_tokens=1)
         assert found_q is q
         expected = rotate_slowly(k, rope.rotations(positions, 1).detach(), 1)
-        assert_close(found_k, expected, 1e-6)
+        assert_close(found_k, expected, 1e-13)
         _, both = rope(q, k, torch.rand(4, 2), positions, layer=1, k_num_prefix_tokens=1)
-        assert_close(found_k, both, 1e-6)
+        assert torch.equal(found_k, both)
 
     def test_the_opposite_case_has_a_recipe(self):
         rope = LieRE(2, 8, num_heads=2)
@@ -148,7 +148,8 @@ def test_gradients_of_positions_agree_with_differences():
 
 
 def test_one_set_of_positions_for_all_is_a_batch_of_the_same():
-    rope = LieRE(2, 8, num_heads=2)
-    q, k, positions = torch.randn(3, 2, 9, 8), torch.randn(3, 2, 9, 8), grid_positions((3, 3))
+    rope = LieRE(2, 8, num_heads=2).double()
+    q, k = torch.randn(2, 3, 2, 9, 8, dtype=torch.float64).unbind()
+    positions = grid_positions((3, 3), dtype=torch.float64)
     for a, b in zip(rope(q, k, positions), rope(q, k, positions.expand(3, -1, -1)), strict=True):
-        assert_close(a, b, 1e-6)
+        assert_close(a, b, 1e-13)
