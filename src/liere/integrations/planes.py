@@ -30,7 +30,7 @@ def set_planes(encoding: LieRE, frequencies: Float[Tensor, "layers ndim heads pl
     Example:
         >>> encoding = LieRE(1, 4, block_size=4)
         >>> set_planes(encoding, torch.tensor([1.0, 0.1])[None, None, None])
-        >>> encoding.skew_generators()[0, 0, 0]
+        >>> encoding.skew_generators()[0, 0, 0].detach()
         tensor([[ 0.0000, -1.0000,  0.0000,  0.0000],
                 [ 1.0000,  0.0000,  0.0000,  0.0000],
                 [ 0.0000,  0.0000,  0.0000, -0.1000],

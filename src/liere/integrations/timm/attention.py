@@ -42,6 +42,13 @@ class RotatedAttention(nn.Module):
 
     layer: int
     """Which rotations are this attention's."""
+    # Of timm's classes, which are mixed in.
+    q_norm: Any
+    k_norm: Any
+    norm: Any
+    gate: Any
+    proj: Any
+    proj_drop: Any
 
     def forward(
         self,
@@ -137,15 +144,15 @@ def _attend(attention: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None
     return attention.attn_drop(scores.softmax(dim=-1)) @ v
 
 
-class _Attention(RotatedAttention, Attention):
+class _Attention(RotatedAttention, Attention):  # type: ignore[misc]
     """timm's `Attention`, rotated."""
 
 
-class _AttentionRope(RotatedAttention, AttentionRope):
+class _AttentionRope(RotatedAttention, AttentionRope):  # type: ignore[misc]
     """timm's `AttentionRope`, rotated."""
 
 
-class _EvaAttention(RotatedAttention, EvaAttention):
+class _EvaAttention(RotatedAttention, EvaAttention):  # type: ignore[misc]
     """timm's `EvaAttention`, rotated."""
 
 

@@ -12,7 +12,7 @@ from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from liere.encodings import RotaryEncoding
+from liere.encodings.liere import LieRE
 from liere.integrations.timm.attention import Positioned
 from liere.integrations.timm.positions import PositionMemory, PositionRule
 
@@ -31,20 +31,20 @@ class _Mixed:
 
 
 @functools.cache
-def mix_in(mixin: type, base: type) -> type:
+def mix_in(mixin: Any, base: Any) -> Any:
     """Return the class of timm with a mixin before it."""
     return type(f"Rotated{base.__name__}", (mixin, base), {"_mixin": mixin, "_base": base, "__module__": __name__})
 
 
 def _restore(mixin: type, base: type) -> Any:
-    cls = mix_in(mixin, base)
+    cls: Any = mix_in(mixin, base)
     return cls.__new__(cls)
 
 
 class RotatedModel(_Mixed, nn.Module):
     """What all converted models have in common."""
 
-    encoding: RotaryEncoding
+    encoding: LieRE
     position_rule: PositionRule
     halves: bool
     """Whether the planes of the encoding are made of the two halves of a head."""
@@ -55,7 +55,8 @@ class RotatedModel(_Mixed, nn.Module):
 
     def no_weight_decay(self) -> set[str]:
         """Return the names of the parameters that weight decay would harm: timm's, and the encoding's."""
-        return set(super().no_weight_decay()) | {f"encoding.{name}" for name, _ in self.encoding.named_parameters()}
+        original: Any = super()
+        return set(original.no_weight_decay()) | {f"encoding.{name}" for name, _ in self.encoding.named_parameters()}
 
     def _at(self, positions: Tensor, mask: Tensor | None, *, checkpoint: bool = False) -> Positioned:
         """Return what blocks get for tokens at these positions."""
@@ -77,16 +78,20 @@ class RotatedModel(_Mixed, nn.Module):
 class RotatedImages(RotatedModel):
     """A model whose images have one size within a batch: `VisionTransformer` and `Eva`."""
 
+    patch_embed: Any
+    grad_checkpointing: bool
     _own_checkpoints = False
     """Whether blocks of this class have to checkpoint themselves."""
 
     def forward_features(self, x: Tensor, attn_mask: Tensor | None = None, **options: Any) -> Tensor:
         """Return all tokens after the last block, as timm does."""
-        return super().forward_features(x, attn_mask=self._at_images(x, attn_mask), **options)
+        original: Any = super()
+        return original.forward_features(x, attn_mask=self._at_images(x, attn_mask), **options)
 
     def forward_intermediates(self, x: Tensor, *args: Any, attn_mask: Tensor | None = None, **options: Any) -> Any:
         """Return the tokens after chosen blocks, as timm does."""
-        return super().forward_intermediates(x, *args, attn_mask=self._at_images(x, attn_mask), **options)
+        original: Any = super()
+        return original.forward_intermediates(x, *args, attn_mask=self._at_images(x, attn_mask), **options)
 
     def _at_images(self, x: Tensor, mask: Tensor | None) -> Positioned:
         grid = self.patch_embed.dynamic_feat_size(tuple(x.shape[-2:]))
@@ -102,10 +107,13 @@ class RotatedVisionTransformer(RotatedImages):
 class RotatedNaFlexVit(RotatedModel):
     """A `NaFlexVit`, where each image of a batch may have its own grid."""
 
+    embeds: Any
+
     def _forward_embeds(
         self, x: Tensor, patch_coord: Tensor | None, patch_valid: Tensor | None, attn_mask: Tensor | None
     ) -> dict[str, Any]:
-        found = super()._forward_embeds(x, patch_coord, patch_valid, attn_mask)
+        original: Any = super()
+        found = original._forward_embeds(x, patch_coord, patch_valid, attn_mask)
         mask = found["attn_mask"]
         if patch_coord is None:
             found["attn_mask"] = self._at_grid(self.embeds.dynamic_feat_size(tuple(x.shape[-2:])), x, mask)
@@ -125,7 +133,7 @@ class RecomputedBlock(_Mixed, nn.Module):
         return super().forward(x, attn_mask=attn_mask, **options)
 
 
-FAMILIES: dict[type[nn.Module], type[RotatedModel]] = {
+FAMILIES: dict[Any, Any] = {
     VisionTransformer: RotatedVisionTransformer,
     Eva: RotatedImages,
     NaFlexVit: RotatedNaFlexVit,
@@ -138,5 +146,6 @@ def rotate_class(model: Any) -> None:
     mixin = next(mixin for family, mixin in FAMILIES.items() if isinstance(model, family))
     model.__class__ = mix_in(mixin, type(model))
     if issubclass(mixin, RotatedVisionTransformer):
+        recomputed: Any = RecomputedBlock
         for block in model.blocks:
-            block.__class__ = mix_in(RecomputedBlock, type(block))
+            block.__class__ = mix_in(recomputed, type(block))

@@ -16,7 +16,7 @@ from liere.integrations.timm.convert import attach
 __all__ = ["LiereVisionTransformer"]
 
 
-class LiereVisionTransformer(VisionTransformer):
+class LiereVisionTransformer(VisionTransformer):  # type: ignore[misc]
     """timm's `VisionTransformer` with random generators, as `liere.create_model` starts them.
 
     Args:
@@ -73,19 +73,19 @@ def _create(name: str, pretrained: bool, options: dict[str, Any]) -> Any:
     return build_model_with_cfg(LiereVisionTransformer, name, pretrained, feature_cfg=feature_cfg, **arguments)
 
 
-@register_model
+@register_model  # type: ignore[untyped-decorator]
 def liere_vit_tiny_patch16_224(pretrained: bool = False, **options: Any) -> Any:
     """Return a ViT-Ti/16 with LieRE; options are those of `LiereVisionTransformer`."""
     return _create("liere_vit_tiny_patch16_224", pretrained, options)
 
 
-@register_model
+@register_model  # type: ignore[untyped-decorator]
 def liere_vit_small_patch16_224(pretrained: bool = False, **options: Any) -> Any:
     """Return a ViT-S/16 with LieRE; options are those of `LiereVisionTransformer`."""
     return _create("liere_vit_small_patch16_224", pretrained, options)
 
 
-@register_model
+@register_model  # type: ignore[untyped-decorator]
 def liere_vit_base_patch16_224(pretrained: bool = False, **options: Any) -> Any:
     """Return a ViT-B/16 with LieRE; options are those of `LiereVisionTransformer`."""
     return _create("liere_vit_base_patch16_224", pretrained, options)
