@@ -144,8 +144,12 @@ FAMILIES: dict[Any, Any] = {
 def rotate_class(model: Any) -> None:
     """Give a model of a known family, and its blocks, the classes that rotate."""
     mixin = next(mixin for family, mixin in FAMILIES.items() if isinstance(model, family))
-    model.__class__ = mix_in(mixin, type(model))
+    _swap_class(model, mixin)
     if issubclass(mixin, RotatedVisionTransformer):
-        recomputed: Any = RecomputedBlock
         for block in model.blocks:
-            block.__class__ = mix_in(recomputed, type(block))
+            _swap_class(block, RecomputedBlock)
+
+
+def _swap_class(module: Any, mixin: Any) -> None:
+    own: Any = type(module)
+    module.__class__ = mix_in(mixin, own)
