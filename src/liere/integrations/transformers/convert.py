@@ -140,7 +140,7 @@ def _check_model(model: Any) -> None:
     inside = "; convert its vision tower and put it back" if tower_of(model) is not None else ""
     names = ", ".join(sorted(cls.__name__ for cls in SUPPORTED))
     raise InputError(
-        f"{describe(model)} cannot be converted{inside}: models of transformers that can are those of {families}: {names}"
+        f"{describe(model)} cannot be converted{inside}: supported are {families}, with the classes {names}"
     )
 
 
