@@ -135,7 +135,7 @@ def test_files_that_are_no_configuration(text, tmp_path):
 
 
 def test_missing_files(tmp_path):
-    with pytest.raises(ValueError, match="has no config.json: pass a folder that"):
+    with pytest.raises(ValueError, match=r"has no config\.json: pass a folder that"):
         from_pretrained(tmp_path)
     with pytest.raises(FileNotFoundError, match="there is no folder nowhere: check the path"):
         from_pretrained("nowhere")

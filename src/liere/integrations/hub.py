@@ -59,7 +59,7 @@ def save_pretrained(model: VisionTransformer, folder: str | Path) -> Path:
     require("safetensors")
     from safetensors.torch import save
 
-    config = {"library": LIBRARY, "version": __version__, "model": _describe(model)}
+    config: dict[str, Any] = {"library": LIBRARY, "version": __version__, "model": _describe(model)}
     folder = Path(folder)
     prepare_folder(folder, "folder")
     weights = {name: value.detach().contiguous() for name, value in model.state_dict().items()}
@@ -137,7 +137,8 @@ def _describe(model: VisionTransformer) -> dict[str, Any]:
     """Return arguments of `create_model` that build the model."""
     if type(model) is not VisionTransformer:
         raise InputTypeError(f"model must come from liere.create_model, got {type(model).__name__}")
-    block = model.blocks[0]
+    blocks: list[Any] = list(model.blocks)
+    block = blocks[0]
     return {
         "encoding": encoding_name(type(model.encoding)),
         "encoding_options": _encoding_options(model.encoding),
@@ -149,7 +150,7 @@ def _describe(model: VisionTransformer) -> dict[str, Any]:
         "num_registers": 0 if model.registers is None else model.registers.shape[1],
         "dropout": model.dropout.p,
         "attn_dropout": block.attention.attn_dropout,
-        "drop_path": model.blocks[-1].drop_path.probability,
+        "drop_path": blocks[-1].drop_path.probability,
         "qk_norm": hasattr(block.attention.q_norm, "weight"),
         "qkv_bias": block.attention.qkv.bias is not None,
         "position_policy": model.position_policy,
@@ -186,7 +187,7 @@ def _build(path: Path) -> VisionTransformer:
         raise InputError(f"{path} names the encoding {encoding!r}: choose from {', '.join(list_encodings())}")
     try:
         if not is_built_in(find_encoding(encoding)[0]):
-            raise InputError(f"encoding {encoding!r} is not part of this library")  # noqa: TRY301
+            raise InputError(f"encoding {encoding!r} is not part of this library")
         return create_model(**arguments, **options)
     except (UserError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError) as error:
         raise InputError(f"{path} is damaged: save the model again ({error})") from error

@@ -19,12 +19,16 @@ class Mixed:
         return _restore, (self._mixin, self._base), self.__dict__
 
 
-@functools.cache
-def mix_in(mixin: type, base: type) -> type:
+def mix_in(mixin: Any, base: Any) -> Any:
     """Return a class with a mixin before it; the same one for the same arguments."""
+    return _mixed(mixin, base)
+
+
+@functools.cache
+def _mixed(mixin: Any, base: Any) -> Any:
     return type(f"Rotated{base.__name__}", (mixin, base), {"_mixin": mixin, "_base": base, "__module__": __name__})
 
 
 def _restore(mixin: type, base: type) -> Any:
-    cls = mix_in(mixin, base)
+    cls: Any = mix_in(mixin, base)
     return cls.__new__(cls)

@@ -91,6 +91,9 @@ class RotatedPackedAttention(nn.Module):
     """Attention of Qwen2-VL, where the images of a batch follow each other in one sequence."""
 
     layer: int
+    config: Any
+    qkv: Any
+    proj: Any
     eager = staticmethod(qwen2.eager_attention_forward)
 
     def forward(
@@ -122,9 +125,9 @@ class RotatedPackedAttention(nn.Module):
         options = {"scaling": self.scaling, "is_causal": False, **options}
         options["dropout"] = self.attention_dropout if self.training else 0.0
         attend = _attention_function(self)
-        if "flash" in (self.config._attn_implementation or ""):  # takes all images at once
+        if "flash" in (self.config._attn_implementation or ""):  # it takes all images at once
             longest = int((cu_seqlens[1:] - cu_seqlens[:-1]).max()) if max_seqlen is None else max_seqlen
-            ends = {"cu_seq_lens_q": cu_seqlens, "cu_seq_lens_k": cu_seqlens}
+            ends: dict[str, Any] = {"cu_seq_lens_q": cu_seqlens, "cu_seq_lens_k": cu_seqlens}
             ends |= {"max_length_q": longest, "max_length_k": longest}
             attended = attend(self, q, k, v, attention_mask=None, **ends, **options)[0]
         else:
@@ -147,39 +150,39 @@ def _rotate(q: Tensor, k: Tensor, positioned: Positioned | None, layer: int) -> 
     return turn(q, k, positioned.layers[layer], positioned.num_prefix_tokens, halves=positioned.halves)
 
 
-class _ViT(RotatedAttention, vit.ViTAttention):
+class _ViT(RotatedAttention, vit.ViTAttention):  # type: ignore[misc]
     eager = staticmethod(vit.eager_attention_forward)
 
 
-class _Dinov2(RotatedAttention, dinov2.Dinov2Attention):
+class _Dinov2(RotatedAttention, dinov2.Dinov2Attention):  # type: ignore[misc]
     eager = staticmethod(dinov2.eager_attention_forward)
 
 
-class _DINOv3(RotatedAttention, dinov3.DINOv3ViTAttention):
+class _DINOv3(RotatedAttention, dinov3.DINOv3ViTAttention):  # type: ignore[misc]
     settings = ("head_dim", "scaling", "dropout")
     eager = staticmethod(dinov3.eager_attention_forward)
 
 
-class _CLIP(RotatedAttention, clip.CLIPAttention):
+class _CLIP(RotatedAttention, clip.CLIPAttention):  # type: ignore[misc]
     output = "out_proj"
     settings = ("head_dim", "scale", "dropout")
     eager = staticmethod(clip.eager_attention_forward)
 
 
-class _Siglip(RotatedAttention, siglip.SiglipAttention):
+class _Siglip(RotatedAttention, siglip.SiglipAttention):  # type: ignore[misc]
     output = "out_proj"
     settings = ("head_dim", "scale", "dropout")
     eager = staticmethod(siglip.eager_attention_forward)
 
 
-class _VideoMAE(RotatedAttention, videomae.VideoMAESelfAttention):
+class _VideoMAE(RotatedAttention, videomae.VideoMAESelfAttention):  # type: ignore[misc]
     projections = ("query", "key", "value")
     output = None
     settings = ("attention_head_size", "scaling", "dropout_prob")
     eager = staticmethod(videomae.eager_attention_forward)
 
 
-class _Qwen2VL(RotatedPackedAttention, qwen2.VisionAttention):
+class _Qwen2VL(RotatedPackedAttention, qwen2.VisionAttention):  # type: ignore[misc]
     pass
 
 

@@ -23,7 +23,7 @@ from liere.integrations.transformers.recipe import Recipe, encoding_options
 __all__ = ["RotatedModel", "RotatedTower", "attach", "rotated_class", "tower_of"]
 
 
-class RotatedModel(Mixed, PreTrainedModel):
+class RotatedModel(Mixed, PreTrainedModel):  # type: ignore[misc]
     """What converted models have in common, the towers and the models around them."""
 
     _keep_in_fp32_modules_strict = {"encoding"}  # noqa: RUF012
@@ -96,7 +96,9 @@ class RotatedTower(RotatedModel):
 class RotatedVideoTower(RotatedTower):
     """VideoMAE, which passes no arguments on to its layers: its pixels and tokens carry the rotations."""
 
-    def forward(self, pixel_values: Tensor, bool_masked_pos: Tensor | None = None, **options: Any) -> Any:
+    def forward(  # type: ignore[override]
+        self, pixel_values: Tensor, bool_masked_pos: Tensor | None = None, **options: Any
+    ) -> Any:
         """Return what the original returns; with a mask, of the patches that are not masked."""
         positions = self._grid_positions(pixel_values)
         if bool_masked_pos is not None:
@@ -125,7 +127,9 @@ class _ReceivingEncoder(Mixed, nn.Module):
 class RotatedPackedTower(RotatedTower):
     """The tower of Qwen2-VL: the patches of all images in one sequence."""
 
-    def forward(self, hidden_states: Tensor, grid_thw: Tensor, **options: Any) -> Any:
+    def forward(  # type: ignore[override]
+        self, hidden_states: Tensor, grid_thw: Tensor, **options: Any
+    ) -> Any:
         """Return what the original returns."""
         if options.get("position_ids") is None:
             options["position_ids"] = get_vision_position_ids(grid_thw, self.spatial_merge_size)

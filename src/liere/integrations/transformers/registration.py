@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import transformers
-from torch import nn
 from transformers.models.qwen2_vl.modeling_qwen2_vl import Qwen2VisionTransformerPretrainedModel
 
 from liere.integrations.transformers.models import rotated_class
@@ -55,7 +54,7 @@ def _config_class(original: type[Any]) -> type[Any]:
     return CONFIGS[original]
 
 
-def _register(auto: Any, original: type[nn.Module]) -> None:
+def _register(auto: Any, original: Any) -> None:
     cls: Any = rotated_class(original)
     cls.config_class = _config_class(original.config_class)
     auto.register(cls.config_class, cls)
