@@ -27,8 +27,9 @@ if HAS_SHAPE_CHECKS:
     install_import_hook("liere", "tests.shape_checks.check")
 
 collect_ignore = ["tests/lowest.py", "tests/shape_checks.py", "tests/wheel.py"]
-if importlib.util.find_spec("timm") is None:
-    collect_ignore.append("src/liere/integrations/timm")
+collect_ignore += [
+    f"src/liere/integrations/{name}" for name in ("timm", "transformers") if importlib.util.find_spec(name) is None
+]
 
 settings.register_profile(
     "repeatable", deadline=None, max_examples=40, derandomize=True, suppress_health_check=list(HealthCheck)

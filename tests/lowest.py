@@ -4,7 +4,7 @@ Run by `make test-lowest`; whatever else is given goes to pytest:
 
     python tests/lowest.py .venv-lowest tests/rotations -k exact
 
-Versions of tools that only develop and test `liere` (the extra `dev`) come from `constraints.txt`.
+Versions of tools that only develop and test `liere` (the extras `dev` and `docs`) come from `constraints.txt`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-EXTRAS = "dev,train,timm,video,hub"
+EXTRAS = "dev,train,timm,transformers,video,hub"
 
 
 def floors(project: dict) -> dict[str, str]:
@@ -26,7 +26,7 @@ def floors(project: dict) -> dict[str, str]:
     Raises:
         ValueError: If a requirement has none.
     """
-    extras = {name: lines for name, lines in project["optional-dependencies"].items() if name != "dev"}
+    extras = {name: lines for name, lines in project["optional-dependencies"].items() if name not in ("dev", "docs")}
     found = {}
     for line in [*project["dependencies"], *(line for lines in extras.values() for line in lines)]:
         if line.startswith(project["name"] + "["):

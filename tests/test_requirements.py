@@ -67,7 +67,7 @@ def imported() -> set[str]:
 
 def declared(*, dev: bool) -> set[str]:
     extras = PROJECT["optional-dependencies"]
-    lines = [line for name, lines in extras.items() if dev or name != "dev" for line in lines]
+    lines = [line for name, lines in extras.items() if dev or name not in ("dev", "docs") for line in lines]
     return names_of([*PROJECT["dependencies"], *lines])
 
 

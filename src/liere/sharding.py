@@ -25,7 +25,7 @@ def gathered(parameter: Tensor) -> Tensor:
         return parameter
     from torch.distributed.tensor import Partial
 
-    mesh = parameter.device_mesh
+    mesh = parameter.device_mesh  # type: ignore[attr-defined]
     whole = parameter.full_tensor(grad_placements=[Partial()] * mesh.ndim)
     if whole.requires_grad:
         whole.register_hook(lambda gradient: gradient / mesh.size())  # gloo can sum but not average

@@ -60,7 +60,7 @@ def test_a_model_with_rope_has_two(tiny, tmp_path, capsys):
     (table,) = make_tables(record)
     assert table.rows[0][1].startswith("1 = ")
     printed = capsys.readouterr().out
-    assert f"What does converting {name} cost? 224 x 224 px, 2 layers, batch 1 (quick: not to be quoted)" in printed
+    assert f"What does converting {name} cost? 224 x 224 px, 2 layers, batch 1 (quick run: do not quote)" in printed
 
 
 @pytest.mark.parametrize(

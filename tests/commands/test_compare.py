@@ -92,12 +92,12 @@ def test_a_run_that_fails_is_named_with_its_log_and_the_others_are_done(comparis
     assert main([*arguments, "--seeds", "0", "1"]) == 2
     assert open_run(out / "runs" / "absolute-init_std-1-seed1").is_finished
     log = out / "runs" / "liere8-seed1.log"
-    reason = f"error: --out {log.with_suffix('')} exists: choose another folder"
+    reason = f"error: --out {log.with_suffix('')} already exists: choose another folder"
     told = f"liere8-seed1 failed with exit code 1 ({reason}): see {log}"
     printed = capsys.readouterr()
     assert printed.err == f"{told}\nliere: error: 1 of 4 runs failed: {told}\n"
     assert "report: " in printed.out  # of the others
-    assert f"--out {log.with_suffix('')} exists: choose another folder" in log.read_text()
+    assert f"--out {log.with_suffix('')} already exists: choose another folder" in log.read_text()
 
 
 def test_another_recipe_in_the_same_folder_is_refused(comparison, capsys):

@@ -21,7 +21,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
         ("spatial --distractor-arrows -1", ["data.distractor_arrows must be greater than or equal to 0", "-1"]),
         ("cifar10 --root nowhere", ["no cifar10 in nowhere", "--data.root"]),
         ("cifar10 --data.root nowhere", ["no cifar10 in nowhere", "--data.root"]),  # the option that is named
-        ("spatial --root here", ["data.root is not for spatial"]),
+        ("spatial --root here", ["data.root does not apply to spatial"]),
         ("spatial --out file/below.png", ["file/below.png", "choose another"]),
     ],
 )

@@ -49,6 +49,6 @@ def test_what_cannot_be_read_is_told(finished, pictures, capsys):
     assert len(printed.out.splitlines()) == 3
     assert printed.err.startswith("warning: cannot read pictures/bad.png")
     assert main(["predict", str(finished.folder), "gone.png"]) == 2
-    assert "there is no image gone.png: is it spelled right?" in capsys.readouterr().err
+    assert "there is no image gone.png: check the path" in capsys.readouterr().err
     assert main(["predict", "nowhere", "pictures"]) == 2
     assert "no run at nowhere" in capsys.readouterr().err

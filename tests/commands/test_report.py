@@ -14,13 +14,13 @@ def test_a_report_needs_evaluated_runs(finished, tmp_path, fail, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = make_run(tmp_path / "run")
     assert "is not finished" in fail("report", run.folder, "--out report")
-    assert f"has not been evaluated: liere eval {finished.folder}" in fail("report", finished.folder, "--out report")
+    assert f"has not been evaluated: run liere eval {finished.folder}" in fail("report", finished.folder, "--out report")
 
 
 @pytest.mark.parametrize("name", ["../x", "/x", "a/b", "", ".", ".hidden", "a\x07b", 300 * "x"])
 def test_a_report_stays_in_its_folder(finished, tmp_path, fail, name):
     error = fail("report", finished.folder, "--out", tmp_path / "report", f"--name={name}")
-    assert f"--name {name!r} must be a plain file name" in error
+    assert f"--name must be a plain file name such as report, got {name!r}" in error
     assert not (tmp_path / "report").exists()
 
 

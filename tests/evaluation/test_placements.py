@@ -127,7 +127,7 @@ class TestSensitivity:
 
     @pytest.mark.parametrize(("training", "offsets"), [(True, [(1, 1)]), (False, [])])
     def test_it_needs_eval_mode_and_offsets(self, training, offsets):
-        with pytest.raises(ValueError, match="eval mode, and at least one offset"):
+        with pytest.raises(ValueError, match="eval mode and at least one offset"):
             attention_changes(small_model("liere8").train(training), torch.randn(1, 3, 16, 16), offsets)
 
     def test_absolute_positions_cannot_be_moved(self):

@@ -120,6 +120,6 @@ def test_any_data_set_can_be_looked_at(tmp_path, monkeypatch, capsys):
         round(150 * 1.9 * 4),
     )  # all four of them
     assert main(["data", "preview", "npz", "--root", root, "--colors", "random"]) == 2
-    assert "colors is not for npz" in capsys.readouterr().err
+    assert "colors does not apply to npz" in capsys.readouterr().err
     assert main(["data", "preview", "images"]) == 2
     assert "data.root is missing" in capsys.readouterr().err

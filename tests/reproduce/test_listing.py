@@ -47,5 +47,5 @@ def test_an_estimate_says_what_it_leaves_out(tmp_path, capsys):
     arguments = ["spatial", "--own", "--dry-run", "--encodings", "liere4", "--out", str(tmp_path)]
     assert main(["reproduce", *arguments]) == 0
     printed = capsys.readouterr().out
-    assert "3 to train, " in printed
+    assert "3 runs to train, " in printed
     assert "(starting processes, loading data and testing are not included)" in printed

@@ -12,6 +12,7 @@ pytest.importorskip("tests.training.requirements")
 
 from liere.cli import main
 from liere.reproduce.catalog import CATALOGUE
+from liere.reproduce.outcome import Claim
 from liere.reproduce.reproduction import prepare
 from liere.reproduce.wanted_runs import unique_runs
 from liere.runs.archive import read_archive
@@ -132,7 +133,7 @@ class TestChoice:
         chosen = ["absolute:init_std=0.5", "liere8"]
         fake_all("compute", reproduce.out, encodings=chosen)
         printed, numbers = reproduce("compute", "--encodings", *chosen)
-        assert "the end of absolute, init 0.5" in printed
+        assert "the final accuracy of absolute, init 0.5" in printed
         assert list(numbers["numbers"]) == ["absolute:init_std=0.5"]
 
 
@@ -158,7 +159,7 @@ class TestPages:
         assert "Do the paper's claims hold here?" in page
         assert numbers["claims"]
         for claim in numbers["claims"]:
-            shown = f"{claim['text']}: {claim['verdict']} ({claim['evidence']})"
+            shown = str(Claim(**claim))
             assert shown in printed
             assert shown in page
         runs = numbers["runs"]

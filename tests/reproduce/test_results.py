@@ -35,7 +35,7 @@ class TestFound:
     def test_examples_with_other_labels_are_not_paired(self):
         one, other = predictions(0.5, 100, 0), predictions(0.7, 100, 1)
         other.labels[4] += 1
-        with pytest.raises(ValueError, match=r"test example 4 has the labels \[4, 5\]: .*evaluate them again"):
+        with pytest.raises(ValueError, match=r"test example 4 has the labels \[4, 5\], .*evaluate them again"):
             pair(Found([one]), Found([other]))
         with pytest.raises(ValueError, match="test example 4 has the labels"):
             _ = Found([one, other]).accuracy

@@ -53,7 +53,7 @@ def rotate_nested(
             _check_lengths(name, x, p_name, p)
     rotated = rotate(q_values, k_values, p_values, kp_values)
     q_rotated, k_rotated = (
-        torch.nested.nested_tensor_from_jagged(values.transpose(0, 1).contiguous(), x.offsets()).transpose(1, 2)
+        torch.nested.nested_tensor_from_jagged(values.transpose(0, 1).contiguous(), _offsets(x)).transpose(1, 2)
         for values, x in zip(rotated, (q, k), strict=True)
     )
     return q_rotated, k_rotated
@@ -74,7 +74,7 @@ def _check_jagged(name: str, x: Tensor, axes: int) -> None:
 
 
 def _check_lengths(name: str, x: Tensor, p_name: str, positions: Tensor) -> None:
-    ours, theirs = x.offsets(), positions.offsets()
+    ours, theirs = _offsets(x), _offsets(positions)
     # Comparing the offsets on other devices would synchronize.
     same = torch.equal(ours, theirs) if ours.device.type == "cpu" else x.values().shape[-2] == len(positions.values())
     if not same:
@@ -82,3 +82,7 @@ def _check_lengths(name: str, x: Tensor, p_name: str, positions: Tensor) -> None
         raise InputError(
             f"{name} has sequences of lengths {lengths[0]}, but {p_name} of {lengths[1]}: pass one position per token"
         )
+
+
+def _offsets(x: Tensor) -> Tensor:
+    return x.offsets()  # type: ignore[attr-defined]

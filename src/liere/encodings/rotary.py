@@ -23,7 +23,7 @@ from liere.tracing import known_sizes, values_are_visible
 
 __all__ = ["RotaryEncoding"]
 
-STREAM_BEYOND = 2**30
+STREAM_BEYOND = 2**28
 """Bytes of rotations; more are not made at once."""
 
 
@@ -115,7 +115,7 @@ class RotaryEncoding(PositionEncoding):
             k_num_prefix_tokens: The same for the keys; by default as for the queries.
             stream: Whether to make, use and drop the rotations a few tokens at a time, in the backward pass as well, so
                 that memory does not grow with their number. By default where this is faster (each member of the batch
-                has its own positions) or the rotations would take more than 1 GB.
+                has its own positions) or the rotations would take more than 256 MB.
 
         Returns:
             The rotated queries and keys.
@@ -127,9 +127,8 @@ class RotaryEncoding(PositionEncoding):
         k_prefix = num_prefix_tokens if k_num_prefix_tokens is None else k_num_prefix_tokens
         if has_nested(q, k, positions, k_positions):
             check_no_prefix(num_prefix_tokens, k_prefix)
-            return rotate_nested(
-                lambda *given: self._rotate_both(*given, layer, 0, 0, stream), q, k, positions, k_positions
-            )
+            rotate = functools.partial(self._rotate_both, layer=layer, num_prefix_tokens=0, k_prefix=0, stream=stream)
+            return rotate_nested(rotate, q, k, positions, k_positions)
         with known_sizes():
             return self._rotate_both(q, k, positions, k_positions, layer, num_prefix_tokens, k_prefix, stream)
 

@@ -10,6 +10,8 @@ EXTRAS = {
     "matplotlib": "plot",
     "av": "video",
     "timm": "timm",
+    "transformers": "transformers",
+    "huggingface_hub": "hub",
     "onnx": "onnx",
     "onnxruntime": "onnx",
     "onnxscript": "onnx",

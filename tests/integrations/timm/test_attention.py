@@ -10,8 +10,9 @@ import torch
 from timm.layers import AttentionRope, set_fused_attn
 from torch import Tensor, nn
 
+from liere.integrations.rotating import interleave
 from liere.integrations.timm import convert
-from liere.integrations.timm.attention import ROTATED, Positioned, interleave
+from liere.integrations.timm.attention import ROTATED, Positioned
 from tests.integrations.timm.families import FAMILIES, STARTS, assert_same, images, make, with_random_generators
 
 PLAIN = FAMILIES[0]

@@ -13,8 +13,8 @@ import torch
 from timm.optim import create_optimizer_v2
 from torch import Tensor, nn
 
+from liere.integrations.mixing import mix_in
 from liere.integrations.timm import convert
-from liere.integrations.timm.models import mix_in
 from tests.integrations.timm.families import (
     FAMILIES,
     FLEXIBLE,

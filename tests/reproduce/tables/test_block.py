@@ -44,7 +44,7 @@ def test_blocks_have_their_parameters_and_accuracies_beside_the_papers(tmp_path)
     assert ">16</text>" in outcome.figures["Block sizes, CIFAR-10"].svg
 
 
-def test_slips_of_the_paper_are_marked_and_told_once(tmp_path):
+def test_errors_in_the_paper_are_marked_and_noted_once(tmp_path):
     outcome = build_block(
         fake_results("block", tmp_path, lambda *_: 0.5, scale="paper", encodings=["rope_mixed", "liere8"])
     )
@@ -55,7 +55,7 @@ def test_slips_of_the_paper_are_marked_and_told_once(tmp_path):
         ("UCF101", "2"): "9216*",
         ("UCF101", "8"): "64512*",
     }
-    assert len([note for note in outcome.notes if "with three they are 1.5 times as many" in note]) == 1
+    assert len([note for note in outcome.notes if "with three axes there are 1.5 times as many" in note]) == 1
 
 
 def test_kept_runs_have_as_many_parameters_as_the_formula_says():

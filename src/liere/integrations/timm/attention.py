@@ -7,7 +7,6 @@ that threads, gradient checkpointing and `torch.compile` see nothing but functio
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -15,13 +14,12 @@ from timm.layers import Attention, AttentionRope, apply_rot_embed_cat, maybe_add
 from timm.models.eva import EvaAttention
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
 
 from liere.encodings.contract import Rotations
 from liere.errors import InputError
-from liere.rotations import rotate_together
+from liere.integrations.rotating import turn
 
-__all__ = ["ROTATED", "Positioned", "RotatedAttention", "interleave"]
+__all__ = ["ROTATED", "Positioned", "RotatedAttention"]
 
 
 class Positioned(NamedTuple):
@@ -75,7 +73,7 @@ class RotatedAttention(nn.Module):
         groups = q.shape[1] // k.shape[1]
         if groups > 1:  # before rotating: each head of the queries has its own rotations
             k, v = k.repeat_interleave(groups, dim=1), v.repeat_interleave(groups, dim=1)
-        q, k = _rotate(q, k, attn_mask, self.layer)
+        q, k = turn(q, k, attn_mask.layers[self.layer], attn_mask.num_prefix_tokens, halves=attn_mask.halves)
         if rope is not None:
             q, k = (_apply_rope(part, rope, self).type_as(v) for part in (q, k))
         attended = _attend(self, q, k, v, attn_mask.mask, is_causal)
@@ -98,34 +96,6 @@ def _project(attention: Any, x: Tensor) -> tuple[Tensor, ...]:
         qkv = attention.qkv(x) + bias if separate else F.linear(x, attention.qkv.weight, bias)
     # Unbinding before transposing lets the gradients of q, k and v meet in the layout of the projection.
     return qkv.unflatten(-1, (3, attention.num_heads, attention.head_dim)).unbind(2)
-
-
-def interleave(x: Tensor) -> Tensor:
-    """Return `[..., head_dim]` with the two halves of a head taken in turns.
-
-    Queries and keys are both reordered, so that their products stay the same.
-
-    Example:
-        >>> interleave(torch.arange(6))
-        tensor([0, 3, 1, 4, 2, 5])
-    """
-    return x.unflatten(-1, (2, -1)).transpose(-1, -2).flatten(-2)
-
-
-def _rotate(q: Tensor, k: Tensor, positioned: Positioned, layer: int) -> list[Tensor]:
-    rotations = positioned.layers[layer]
-    if positioned.halves:
-        q, k = interleave(q), interleave(k)
-    if rotations is None:
-        return [q, k]
-    if callable(rotations):  # made again in the backward pass
-        options: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}
-        return checkpoint(_rotate_lazily, q, k, rotations, positioned.num_prefix_tokens, **options)
-    return rotate_together([q, k], rotations, positioned.num_prefix_tokens)
-
-
-def _rotate_lazily(q: Tensor, k: Tensor, rotations: Callable[[], Tensor], num_prefix_tokens: int) -> list[Tensor]:
-    return rotate_together([q, k], rotations(), num_prefix_tokens)
 
 
 def _apply_rope(x: Tensor, rope: Tensor, attention: Any) -> Tensor:

@@ -9,18 +9,18 @@ import torch
 from timm.models.deit import VisionTransformerDistilled
 from torch import Tensor, nn
 
-from liere.encodings import RotaryEncoding, TransformerShape, create_encoding
+from liere.encodings import RotaryEncoding, TransformerShape
 from liere.encodings.liere import LieRE
-from liere.errors import InputError, InputTypeError, suggest
+from liere.errors import InputError, InputTypeError
+from liere.integrations.conversion import check_start, describe, make_encoding
 from liere.integrations.planes import set_planes, widen_encoding
+from liere.integrations.position_rules import GridRule, PositionMemory
 from liere.integrations.timm.attention import ROTATED, Positioned
 from liere.integrations.timm.models import FAMILIES, RotatedModel, rotate_class
-from liere.integrations.timm.positions import GridRule, PositionMemory
 from liere.integrations.timm.rope import RopeStart, read_rope
 
 __all__ = ["attach", "convert", "widen"]
 
-STARTS = ("identity", "rope")
 SUPPORTED = "VisionTransformer (ViT, DeiT, CLIP, SigLIP, DINOv2), Eva (EVA-02, RoPE-ViT, DINOv3) and NaFlexVit"
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -72,13 +72,12 @@ def convert(
         torch.Size([2, 2, 3, 8, 28])
     """
     _check_model(model)
-    if start not in STARTS:
-        raise InputError(f"unknown start {start!r}: {suggest(str(start), STARTS)}")
+    check_start(start)
     rope = getattr(model, "rope", None)
     if start == "rope" and rope is None:
-        raise InputError(f"start='rope' needs a model with RoPE, but {_describe(model)} has none: use start='identity'")
+        raise InputError(f"start='rope' needs a model with RoPE, but {describe(model)} has none: use start='identity'")
     found = read_rope(rope) if start == "rope" else None
-    made = _make_encoding(encoding, _shape(model))
+    made = make_encoding(encoding, _shape(model))
     with torch.no_grad():
         if found is None:
             made.generators.zero_()
@@ -122,7 +121,7 @@ def widen(model_or_encoding: Any, block: int) -> Any:
         model.encoding = widen_encoding(model.encoding, block)
         return model
     if isinstance(model_or_encoding, nn.Module) and not isinstance(model_or_encoding, RotaryEncoding):
-        raise InputTypeError(f"{_describe(model_or_encoding)} is not a converted model: call convert first")
+        raise InputTypeError(f"{describe(model_or_encoding)} is not a converted model: call convert first")
     return widen_encoding(model_or_encoding, block)
 
 
@@ -153,26 +152,10 @@ def _check_model(model: Any) -> None:
         return
     if not isinstance(model, nn.Module) or not type(model).__module__.startswith("timm."):
         raise InputTypeError(
-            f"model must be a timm model, got {_describe(model)}: make one with timm.create_model, such as "
+            f"model must be a timm model, got {describe(model)}: make one with timm.create_model, such as "
             "'vit_small_patch16_224'"
         )
-    raise InputError(f"{_describe(model)} cannot be converted: timm's classes that can are {SUPPORTED}")
-
-
-def _describe(model: Any) -> str:
-    return f"a model of type {type(model).__name__}" if isinstance(model, nn.Module) else type(model).__name__
-
-
-def _make_encoding(encoding: str | RotaryEncoding, shape: TransformerShape) -> LieRE:
-    made = create_encoding(encoding, shape) if isinstance(encoding, str) else copy.deepcopy(encoding)
-    if not isinstance(made, LieRE):
-        why = "has no generators to learn" if isinstance(made, RotaryEncoding) else "does not rotate queries and keys"
-        raise InputError(
-            f"encoding {encoding if isinstance(encoding, str) else type(encoding).__name__!r} {why}: use 'liere8', "
-            "'liere' (dense) or 'rope_mixed'"
-        )
-    made.check_fit(shape)
-    return made
+    raise InputError(f"{describe(model)} cannot be converted: timm's classes that can are {SUPPORTED}")
 
 
 def _shape(model: Any) -> TransformerShape:
@@ -196,7 +179,7 @@ def _attentions(model: Any) -> list[Any]:
         if other or not own:
             names = ", ".join(sorted(cls.__name__ for cls in ROTATED))
             raise InputError(
-                f"{_describe(model)} has blocks of type {type(block).__name__} with the attention "
+                f"{describe(model)} has blocks of type {type(block).__name__} with the attention "
                 f"{other[0] if other else 'of another kind'}, which cannot be converted: timm's classes that can are "
                 f"{names}"
             )

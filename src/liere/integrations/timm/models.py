@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import torch
@@ -13,35 +12,14 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from liere.encodings.liere import LieRE
+from liere.integrations.mixing import Mixed, mix_in
+from liere.integrations.position_rules import PositionMemory, PositionRule
 from liere.integrations.timm.attention import Positioned
-from liere.integrations.timm.positions import PositionMemory, PositionRule
 
-__all__ = ["FAMILIES", "RotatedModel", "mix_in", "rotate_class"]
-
-
-class _Mixed:
-    """Base of mixins that are put before a class of timm when a model is converted."""
-
-    _mixin: type
-    _base: type
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Save the two classes: their mixture has no name that could be imported."""
-        return _restore, (self._mixin, self._base), self.__dict__
+__all__ = ["FAMILIES", "RotatedModel", "rotate_class"]
 
 
-@functools.cache
-def mix_in(mixin: Any, base: Any) -> Any:
-    """Return the class of timm with a mixin before it."""
-    return type(f"Rotated{base.__name__}", (mixin, base), {"_mixin": mixin, "_base": base, "__module__": __name__})
-
-
-def _restore(mixin: type, base: type) -> Any:
-    cls: Any = mix_in(mixin, base)
-    return cls.__new__(cls)
-
-
-class RotatedModel(_Mixed, nn.Module):
+class RotatedModel(Mixed, nn.Module):
     """What all converted models have in common."""
 
     encoding: LieRE
@@ -123,7 +101,7 @@ class RotatedNaFlexVit(RotatedModel):
         return found
 
 
-class RecomputedBlock(_Mixed, nn.Module):
+class RecomputedBlock(Mixed, nn.Module):
     """A block that recomputes its activations in the backward pass on request."""
 
     def forward(self, x: Tensor, attn_mask: Positioned | Tensor | None = None, **options: Any) -> Tensor:
@@ -144,8 +122,12 @@ FAMILIES: dict[Any, Any] = {
 def rotate_class(model: Any) -> None:
     """Give a model of a known family, and its blocks, the classes that rotate."""
     mixin = next(mixin for family, mixin in FAMILIES.items() if isinstance(model, family))
-    model.__class__ = mix_in(mixin, type(model))
+    _swap_class(model, mixin)
     if issubclass(mixin, RotatedVisionTransformer):
-        recomputed: Any = RecomputedBlock
         for block in model.blocks:
-            block.__class__ = mix_in(recomputed, type(block))
+            _swap_class(block, RecomputedBlock)
+
+
+def _swap_class(module: Any, mixin: Any) -> None:
+    own: Any = type(module)
+    module.__class__ = mix_in(mixin, own)

@@ -15,7 +15,7 @@ from timm.layers.pos_embed_sincos import (
 from torch import Tensor
 
 from liere.errors import InputError
-from liere.integrations.timm.positions import RopeRule
+from liere.integrations.position_rules import RopeRule
 
 __all__ = ["RopeStart", "read_rope"]
 

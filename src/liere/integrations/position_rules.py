@@ -18,22 +18,22 @@ __all__ = ["GridRule", "PositionMemory", "PositionRule", "RopeRule"]
 
 
 class PositionRule:
-    """Base of the rules. Positions have two axes, rows before columns."""
+    """Base of the rules. Rows come before columns, and frames of a video before both."""
 
-    def of_grid(self, grid: Sequence[Any], device: torch.device, dtype: torch.dtype) -> Float[Tensor, "tokens 2"]:
-        """Return the positions of all patches of a grid (rows, columns), in the order of the tokens."""
+    def of_grid(self, grid: Sequence[Any], device: torch.device, dtype: torch.dtype) -> Float[Tensor, "tokens axes"]:
+        """Return the positions of all patches of a grid, such as (rows, columns), in the order of the tokens."""
         raise NotImplementedError
 
     def of_patches(
-        self, coordinates: Real[Tensor, "batch tokens 2"], dtype: torch.dtype
-    ) -> Float[Tensor, "batch tokens 2"]:
+        self, coordinates: Real[Tensor, "batch tokens axes"], dtype: torch.dtype
+    ) -> Float[Tensor, "batch tokens axes"]:
         """Return the positions of patches of which the row and column are given, as in NaFlex batches.
 
         The grid of an image ends where its last row and column are.
         """
         raise NotImplementedError
 
-    def augment(self, positions: Float[Tensor, "*batch tokens 2"]) -> Float[Tensor, "*batch tokens 2"]:
+    def augment(self, positions: Float[Tensor, "*batch tokens axes"]) -> Float[Tensor, "*batch tokens axes"]:
         """Return positions for a forward pass of training."""
         return positions
 
@@ -43,18 +43,18 @@ class GridRule(PositionRule):
     """The rule of `liere.grid_positions`: the training grid spans [0, 1], and larger grids reach further.
 
     Attributes:
-        reference: The training grid (rows, columns).
+        reference: The training grid, such as (rows, columns).
     """
 
-    reference: tuple[int, int]
+    reference: tuple[int, ...]
 
-    def of_grid(self, grid: Sequence[Any], device: torch.device, dtype: torch.dtype) -> Float[Tensor, "tokens 2"]:
+    def of_grid(self, grid: Sequence[Any], device: torch.device, dtype: torch.dtype) -> Float[Tensor, "tokens axes"]:
         """Return the positions of all patches of a grid."""
         return grid_positions(tuple(grid), reference_shape=self.reference, device=device, dtype=dtype)
 
     def of_patches(
-        self, coordinates: Real[Tensor, "batch tokens 2"], dtype: torch.dtype
-    ) -> Float[Tensor, "batch tokens 2"]:
+        self, coordinates: Real[Tensor, "batch tokens axes"], dtype: torch.dtype
+    ) -> Float[Tensor, "batch tokens axes"]:
         """Return the positions of single patches."""
         axes = zip(coordinates.to(dtype).unbind(-1), self.reference, strict=True)
         return torch.stack([cells / max(size - 1, 1) for cells, size in axes], dim=-1)
@@ -62,7 +62,7 @@ class GridRule(PositionRule):
 
 @dataclass(frozen=True)
 class RopeRule(PositionRule):
-    """The rule of a RoPE of timm, at every resolution.
+    """The rule of a RoPE of timm or transformers, at every resolution. Positions have two axes.
 
     Attributes:
         kind: `"index"` counts patches from 0; `"pixel"` spans [-1, 1] from the first patch to the last; `"centered"`
@@ -73,7 +73,7 @@ class RopeRule(PositionRule):
         shift: In training, each axis moves by its own offset, uniform in [-shift, shift]. None moves nothing.
         jitter: In training, each axis is multiplied by its own factor, log-uniform in [1/jitter, jitter].
         rescale: In training, both axes are multiplied by the same factor, log-uniform in [1/rescale, rescale].
-        columns_first: Whether timm draws the random numbers of the columns before those of the rows.
+        columns_first: Whether the original draws the random numbers of the columns before those of the rows.
     """
 
     kind: str = "index"
@@ -85,23 +85,23 @@ class RopeRule(PositionRule):
     rescale: float | None = None
     columns_first: bool = False
 
-    def of_grid(self, grid: Sequence[Any], device: torch.device, dtype: torch.dtype) -> Float[Tensor, "tokens 2"]:
+    def of_grid(self, grid: Sequence[Any], device: torch.device, dtype: torch.dtype) -> Float[Tensor, "tokens axes"]:
         """Return the positions of all patches of a grid."""
         cells = [torch.arange(size, device=device, dtype=dtype) for size in grid]
         axes = self._place(cells, list(grid), {"min": min(*grid), "max": max(*grid)})
         return torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1).flatten(0, -2)
 
     def of_patches(
-        self, coordinates: Real[Tensor, "batch tokens 2"], dtype: torch.dtype
-    ) -> Float[Tensor, "batch tokens 2"]:
+        self, coordinates: Real[Tensor, "batch tokens axes"], dtype: torch.dtype
+    ) -> Float[Tensor, "batch tokens axes"]:
         """Return the positions of single patches."""
         cells = coordinates.to(dtype)
         sizes = cells.amax(dim=-2, keepdim=True) + 1  # [batch, 1, 2]
         ends = {"min": sizes.amin(-1), "max": sizes.amax(-1)}
         return torch.stack(self._place(list(cells.unbind(-1)), list(sizes.unbind(-1)), ends), dim=-1)
 
-    def augment(self, positions: Float[Tensor, "*batch tokens 2"]) -> Float[Tensor, "*batch tokens 2"]:
-        """Draw as timm does: the same numbers, in the same order."""
+    def augment(self, positions: Float[Tensor, "*batch tokens axes"]) -> Float[Tensor, "*batch tokens axes"]:
+        """Draw as the original does: the same numbers, in the same order."""
 
         def draw(count: int, reach: float) -> Tensor:
             numbers = torch.empty(count, device=positions.device, dtype=positions.dtype).uniform_(-reach, reach)
@@ -146,7 +146,7 @@ class PositionMemory:
 
     def of_grid(
         self, rule: PositionRule, grid: Sequence[Any], device: torch.device, dtype: torch.dtype
-    ) -> Float[Tensor, "tokens 2"]:
+    ) -> Float[Tensor, "tokens axes"]:
         """Return what the rule says of a grid."""
         if torch.compiler.is_compiling():
             return rule.of_grid(grid, device, dtype)

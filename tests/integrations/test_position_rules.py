@@ -8,7 +8,7 @@ import pickle
 import torch
 
 from liere import grid_positions
-from liere.integrations.timm.positions import GridRule, PositionMemory, RopeRule
+from liere.integrations.position_rules import GridRule, PositionMemory, RopeRule
 
 CPU = torch.device("cpu")
 

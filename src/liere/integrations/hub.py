@@ -1,0 +1,223 @@
+"""Sharing models of this library: a folder or a repository of the Hugging Face Hub with weights, config and card.
+
+Reading executes no code: weights are safetensors, and the configuration can only name encodings of this library, or
+ones that were registered before.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from liere.encodings import PositionEncoding
+from liere.encodings.registry import encoding_name, find_encoding, is_built_in, list_encodings
+from liere.errors import InputError, InputTypeError, UserError
+from liere.files.reading import read_json
+from liere.files.weights import load_weights
+from liere.files.writing import prepare_folder, write_atomically
+from liere.optional.extras import require
+from liere.presets import create_model
+from liere.version import __version__
+from liere.vit import VisionTransformer
+
+__all__ = ["from_pretrained", "push_to_hub", "save_pretrained"]
+
+CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
+LIBRARY = "liere"
+
+
+def save_pretrained(model: VisionTransformer, folder: str | Path) -> Path:
+    """Write a model to a folder, from which `from_pretrained` builds it again: weights, configuration and model card.
+
+    An existing model card is kept.
+
+    Args:
+        model: A model made by `liere.create_model`.
+        folder: The folder, which is created if necessary.
+
+    Returns:
+        The folder.
+
+    Raises:
+        TypeError: If it is not such a model.
+        ValueError: If its encoding cannot be described in a file.
+        ImportError: If safetensors is not installed.
+
+    Example:
+        >>> size = {"dim": 16, "depth": 1, "heads": 1, "mlp_dim": 16}
+        >>> model = create_model(encoding="liere8", image_size=8, patch_size=4, num_classes=2, **size)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     sorted(path.name for path in save_pretrained(model, folder).iterdir())
+        ...     from_pretrained(folder).encoding.block_size
+        ['README.md', 'config.json', 'model.safetensors']
+        8
+    """
+    require("safetensors")
+    from safetensors.torch import save
+
+    config: dict[str, Any] = {"library": LIBRARY, "version": __version__, "model": _describe(model)}
+    folder = Path(folder)
+    prepare_folder(folder, "folder")
+    weights = {name: value.detach().contiguous() for name, value in model.state_dict().items()}
+    write_atomically(folder / WEIGHTS, save(weights, {"format": "pt"}))
+    write_atomically(folder / CONFIG, json.dumps(config, indent=2) + "\n")
+    if not (folder / CARD).exists():
+        write_atomically(folder / CARD, _card(model, config["model"]))
+    return folder
+
+
+def from_pretrained(folder_or_repo: str | Path, *, revision: str | None = None) -> VisionTransformer:
+    """Build a model from a folder, or from a repository of the Hub, in eval mode on the CPU. No code is executed.
+
+    Args:
+        folder_or_repo: A folder that `save_pretrained` wrote, or the name of a repository, such as `"user/model"`.
+        revision: Branch, tag or commit of a repository.
+
+    Raises:
+        FileNotFoundError: If there is no such folder, and the name is not that of a repository.
+        ImportError: If huggingface_hub or safetensors is not installed.
+        ValueError: If files are missing or damaged, or the model has an encoding that is not known.
+    """
+    require("safetensors")
+    folder = Path(folder_or_repo)
+    if not folder.is_dir():
+        folder = _download(str(folder_or_repo), revision)
+    for name in (CONFIG, WEIGHTS):
+        if not (folder / name).exists():
+            raise InputError(f"{folder} has no {name}: pass a folder that liere's save_pretrained wrote")
+    model = _build(folder / CONFIG)
+    weights = load_weights(folder / WEIGHTS)
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise InputError(f"the weights in {folder} do not fit its {CONFIG}: save the model again ({error})") from None
+    return model.eval()
+
+
+def push_to_hub(model: VisionTransformer, repo_id: str, *, private: bool = False, message: str | None = None) -> str:
+    """Upload a model to a repository of the Hugging Face Hub, which is created if necessary.
+
+    Log in first with `hf auth login`.
+
+    Args:
+        model: A model made by `liere.create_model`.
+        repo_id: Name of the repository, such as `"user/model"`.
+        private: Whether a new repository is private.
+        message: Commit message.
+
+    Returns:
+        The address of the commit.
+    """
+    require("huggingface_hub", "safetensors")
+    import huggingface_hub
+
+    huggingface_hub.create_repo(repo_id, private=private, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        save_pretrained(model, folder)
+        done = huggingface_hub.upload_folder(
+            repo_id=repo_id, folder_path=folder, commit_message=message or f"Upload a model of liere {__version__}"
+        )
+    return str(done.commit_url)
+
+
+def _download(repo: str, revision: str | None) -> Path:
+    if repo.count("/") != 1 or repo.startswith((".", "/", "~")):
+        raise FileNotFoundError(f"there is no folder {repo}: check the path, or name a repository like 'user/model'")
+    require("huggingface_hub")
+    import huggingface_hub
+
+    return Path(huggingface_hub.snapshot_download(repo, revision=revision, allow_patterns=[CONFIG, WEIGHTS]))
+
+
+def _describe(model: VisionTransformer) -> dict[str, Any]:
+    """Return arguments of `create_model` that build the model."""
+    if type(model) is not VisionTransformer:
+        raise InputTypeError(f"model must come from liere.create_model, got {type(model).__name__}")
+    blocks: list[Any] = list(model.blocks)
+    block = blocks[0]
+    return {
+        "encoding": encoding_name(type(model.encoding)),
+        "encoding_options": _encoding_options(model.encoding),
+        "image_size": list(model.image_size),
+        "patch_size": list(model.patch_embed.patch_size),
+        "num_classes": model.num_classes,
+        "in_channels": model.patch_embed.in_channels,
+        "pool": model.pool,
+        "num_registers": 0 if model.registers is None else model.registers.shape[1],
+        "dropout": model.dropout.p,
+        "attn_dropout": block.attention.attn_dropout,
+        "drop_path": blocks[-1].drop_path.probability,
+        "qk_norm": hasattr(block.attention.q_norm, "weight"),
+        "qkv_bias": block.attention.qkv.bias is not None,
+        "position_policy": model.position_policy,
+        **{f"position_{name}": value for name, value in asdict(model.position_augmentation).items()},
+        "cls_position": model.cls_position,
+        "attention_scale": model.attention_scale,
+        "dim": model.dim,
+        "depth": len(model.blocks),
+        "heads": block.attention.heads,
+        "mlp_dim": block.mlp[0].out_features,
+        "spacing": list(model.spacing),
+    }
+
+
+def _encoding_options(encoding: PositionEncoding) -> dict[str, Any]:
+    cls = type(encoding)
+    if not is_built_in(cls):
+        raise InputError(
+            f"encoding {cls.__name__} is not part of this library, so a file cannot describe it: share its code and "
+            "model.state_dict() instead"
+        )
+    names = list(inspect.signature(cls.build).parameters)[1:]
+    return {name: getattr(encoding, name) for name in names}
+
+
+def _build(path: Path) -> VisionTransformer:
+    content = read_json(path)
+    arguments = content.get("model") if isinstance(content, dict) and content.get("library") == LIBRARY else None
+    if not isinstance(arguments, dict):
+        raise InputError(f"{path} is not the configuration of a model of liere: pass a folder of its save_pretrained")
+    arguments = dict(arguments)
+    options, encoding = arguments.pop("encoding_options", {}), arguments.get("encoding")
+    if not isinstance(encoding, str) or ":" in encoding:  # would be imported
+        raise InputError(f"{path} names the encoding {encoding!r}: choose from {', '.join(list_encodings())}")
+    try:
+        if not is_built_in(find_encoding(encoding)[0]):
+            raise InputError(f"encoding {encoding!r} is not part of this library")
+        return create_model(**arguments, **options)
+    except (UserError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError) as error:
+        raise InputError(f"{path} is damaged: save the model again ({error})") from error
+
+
+def _card(model: VisionTransformer, config: dict[str, Any]) -> str:
+    size = " × ".join(str(side) for side in config["image_size"])
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    return f"""---
+library_name: {LIBRARY}
+tags:
+- {LIBRARY}
+- position-encoding
+---
+
+# Vision transformer with {config["encoding"]} positions
+
+| | |
+|---|---|
+| encoding | `{config["encoding"]}` {json.dumps(config["encoding_options"])} |
+| training size | {size}, patches of {" × ".join(str(side) for side in config["patch_size"])} |
+| layers, width, heads | {config["depth"]}, {config["dim"]}, {config["heads"]} |
+| classes | {config["num_classes"]} |
+| parameters | {parameters:,} |
+
+```python
+from liere.integrations.hub import from_pretrained
+
+model = from_pretrained("user/model")  # this repository, or a folder with its files
+```
+
+Describe here what the model was trained on, how well it does, and what it should not be used for.
+"""

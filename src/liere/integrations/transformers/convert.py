@@ -1,0 +1,154 @@
+"""Converting a model of transformers: a copy with the same weights, whose queries and keys an encoding rotates."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, TypeVar, overload
+
+from torch import nn
+
+from liere.encodings import RotaryEncoding, TransformerShape
+from liere.encodings.liere import LieRE
+from liere.errors import InputError, InputTypeError
+from liere.integrations.conversion import check_start, describe, make_encoding
+from liere.integrations.planes import widen_encoding
+from liere.integrations.transformers.attention import ROTATED
+from liere.integrations.transformers.families import FAMILIES, family_of
+from liere.integrations.transformers.models import RotatedModel, attach, tower_of
+from liere.integrations.transformers.recipe import Recipe, encoding_options
+from liere.integrations.transformers.registration import CONFIGS, SUPPORTED
+
+__all__ = ["convert", "widen"]
+
+Model = TypeVar("Model", bound=nn.Module)
+
+
+def convert(
+    model: Model,
+    encoding: str | LieRE = "liere8",
+    start: str = "identity",
+    keep_absolute: bool = True,
+    keep_rope: bool = True,
+) -> Model:
+    """Return a copy of a Hugging Face model in which a learned encoding rotates queries and keys of its vision tower.
+
+    All other weights are kept, under their names. The new parameters are the `encoding.generators` of the tower, in
+    fp32.
+
+    With `start="identity"` the generators are zero and change nothing at first: with `keep_absolute` and `keep_rope`
+    the outputs are those of the original. Rotations are applied to the queries and keys before the model's own RoPE, at
+    the positions of `liere.grid_positions`: the training grid spans [0, 1] on each axis, and larger ones extend it.
+    Qwen2-VL has no training grid; there, 16 x 16 patches span [0, 1].
+
+    With `start="rope"` the RoPE of DINOv3 or Qwen2-VL becomes the generators and is removed; the outputs stay the same,
+    at other resolutions too. Positions are those that the RoPE reads. Neighboring planes of the RoPE share a block.
+    Training may then fill the rest of the blocks.
+
+    `save_pretrained` and `AutoModel.from_pretrained` work without remote code wherever this package is imported.
+
+    Args:
+        model: A ViT, DINOv2, DINOv3, CLIP, SigLIP, VideoMAE or Qwen2-VL of transformers: the vision tower, or a model
+            with one, such as `ViTForImageClassification`.
+        encoding: `"liere8"` or another size of blocks, `"liere"` (dense), `"rope_mixed"`, or a `LieRE` made for the
+            model, of which a copy is used.
+        start: `"identity"` or `"rope"`.
+        keep_absolute: Whether the model keeps its absolute position embedding. Without, it is removed.
+        keep_rope: Whether the model keeps its RoPE, after the new rotations. With `start="rope"` it never does.
+
+    Returns:
+        The converted copy. It is still an instance of its class, and its encoding is `model.encoding`.
+
+    Raises:
+        TypeError: If `model` is not a model of transformers, or is converted already.
+        ValueError: If its architecture is not supported, on an unknown encoding or start, on encodings without learned
+            rotations, or with `start="rope"` and no RoPE to start from.
+
+    Example:
+        >>> import torch
+        >>> from transformers import ViTConfig, ViTModel
+        >>> config = ViTConfig(hidden_size=48, num_hidden_layers=2, num_attention_heads=3, image_size=64)
+        >>> model = ViTModel(config).eval()
+        >>> converted = convert(model, "liere8")
+        >>> images = torch.randn(1, 3, 64, 64)
+        >>> torch.allclose(converted(images).last_hidden_state, model(images).last_hidden_state, atol=1e-5)
+        True
+        >>> converted.encoding.generators.shape
+        torch.Size([2, 2, 3, 2, 28])
+    """
+    _check_model(model)
+    check_start(start)
+    tower = tower_of(model)
+    family = family_of(tower)
+    if family is None or (start == "rope" and family.rope is None):
+        raise InputError(f"start='rope' needs a model with RoPE, but {describe(model)} has none: use start='identity'")
+    made = make_encoding(encoding, _shape(tower, family.grid(tower.config)))
+    recipe = Recipe(encoding_options(made), start, keep_absolute, keep_rope)
+    converted: Any = copy.deepcopy(model)
+    converted.config.__class__ = next(CONFIGS[cls] for cls in type(converted.config).__mro__ if cls in CONFIGS)
+    recipe.write(converted.config)
+    # Names of the original checkpoint, to which transformers would translate back when saving.
+    vars(converted).pop("_weight_conversions", None)
+    attach(converted, recipe, made)
+    return converted
+
+
+@overload
+def widen(model_or_encoding: LieRE, block: int) -> LieRE: ...
+@overload
+def widen(model_or_encoding: Model, block: int) -> Model: ...
+def widen(model_or_encoding: Any, block: int) -> Any:
+    """Return a copy of a converted model, or of an encoding, with larger blocks and the same outputs.
+
+    Each new block holds neighboring old blocks on its diagonal, and zeros that training may fill.
+
+    Args:
+        model_or_encoding: What `convert` returned, or a `LieRE` encoding.
+        block: Size of the new blocks: a multiple of the old size that divides the width of a head.
+
+    Raises:
+        TypeError: If it is neither a converted model nor a LieRE encoding.
+        ValueError: If the old blocks do not fit into the new ones.
+
+    Example:
+        >>> from transformers import DINOv3ViTConfig, DINOv3ViTModel
+        >>> config = DINOv3ViTConfig(hidden_size=48, num_hidden_layers=2, num_attention_heads=3, image_size=64)
+        >>> rope = convert(DINOv3ViTModel(config), "rope_mixed", start="rope")
+        >>> widen(rope, 8).encoding.generators.shape
+        torch.Size([2, 2, 3, 2, 28])
+    """
+    if isinstance(model_or_encoding, RotatedModel):
+        model = copy.deepcopy(model_or_encoding)
+        tower = tower_of(model)
+        tower.encoding = widen_encoding(tower.encoding, block)
+        model.config.liere["encoding"] = encoding_options(tower.encoding)
+        return model
+    if isinstance(model_or_encoding, nn.Module) and not isinstance(model_or_encoding, RotaryEncoding):
+        raise InputTypeError(f"{describe(model_or_encoding)} is not a converted model: call convert first")
+    return widen_encoding(model_or_encoding, block)
+
+
+def _check_model(model: Any) -> None:
+    if isinstance(model, RotatedModel):
+        raise InputTypeError("model is converted already: convert the original again, or use widen for larger blocks")
+    if isinstance(model, SUPPORTED):
+        return
+    if not isinstance(model, nn.Module):
+        raise InputTypeError(
+            f"model must be a model of transformers, got {describe(model)}: load one with AutoModel.from_pretrained"
+        )
+    families = ", ".join(family.name for family in FAMILIES)
+    inside = "; convert its vision tower and put it back" if tower_of(model) is not None else ""
+    names = ", ".join(sorted(cls.__name__ for cls in SUPPORTED))
+    raise InputError(
+        f"{describe(model)} cannot be converted{inside}: supported are {families}, with the classes {names}"
+    )
+
+
+def _shape(tower: Any, grid: tuple[int, ...]) -> TransformerShape:
+    attentions = [module for module in tower.modules() if type(module) in ROTATED]
+    if not attentions:
+        names = ", ".join(sorted(cls.__name__ for cls in ROTATED))
+        raise InputError(f"{describe(tower)} has none of the attentions that can be converted: {names}")
+    heads = tower.config.num_attention_heads
+    dim = getattr(tower.config, "embed_dim", tower.config.hidden_size)  # of Qwen2-VL's tower, not of its text
+    return TransformerShape(grid, dim, heads, len(attentions))
