@@ -52,6 +52,7 @@ def test_it_runs(notebook, tmp_path):
     pytest.importorskip("ipykernel")
     content = nbformat.read(notebook, as_version=4)
     place = {"metadata": {"path": str(tmp_path)}}
-    nbclient.NotebookClient(content, timeout=900, kernel_name="python3", resources=place).execute()
+    nbclient.NotebookClient(content, timeout=900, startup_timeout=300, resources=place).execute()
     outputs = [output for cell in content.cells for output in cell.get("outputs", ())]
-    assert not [output.text for output in outputs if output.get("name") == "stderr"]
+    complaints = "".join(output.text for output in outputs if output.get("name") == "stderr")
+    assert not complaints, f"{notebook.name} writes to stderr: {complaints}"
