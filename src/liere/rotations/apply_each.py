@@ -64,7 +64,8 @@ def _vectors(x: Tensor, R: Tensor, tokens: slice, prefix: int) -> Tensor:
 def _multiply(how: str, R: Tensor, vectors: Tensor, out: Tensor) -> None:
     R = R.expand(*vectors.shape, R.shape[-1])
     # In the order of the rotations' memory: otherwise the product would begin with a copy of them.
-    order = sorted(range(vectors.ndim - 1), key=lambda dim: -R.stride(dim))
+    strides = R.stride()
+    order = sorted(range(vectors.ndim - 1), key=lambda dim: -strides[dim])
     with without_autocast(R.device):
         product = torch.einsum(how, R.permute(*order, -2, -1), vectors.permute(*order, -1))
     out.permute(*order, -1).copy_(product)

@@ -118,7 +118,7 @@ class _Streamed(torch.autograd.Function):
             if out is not None:
                 out[..., :prefix, :] = grad[..., :prefix, :]
         for tokens, within in _chunks(positions, generators, prefix):
-            places = [(..., tokens, slice(None)), ..., *[(..., within, slice(None))] * len(xs)]
+            places: list[Any] = [(..., tokens, slice(None)), ..., *[(..., within, slice(None))] * len(xs)]
             with torch.enable_grad():
                 own = [
                     x[place].detach().requires_grad_(wanted)
