@@ -60,7 +60,7 @@ NO_POSITIONS = KnownPositions(None, torch.empty(0), 0, torch.empty(0), torch.emp
 
 def make_positions(key: GridKey) -> KnownPositions:
     """Return the positions of a grid."""
-    options = {"device": key.device, "dtype": key.dtype}
+    options: dict[str, Any] = {"device": key.device, "dtype": key.dtype}
     with torch.inference_mode(False):
         positions = grid_positions(key.grid, reference_shape=key.trained, policy=key.policy, **options)
         positions = _with_center(positions, key.num_central)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -53,7 +54,7 @@ def rotate_nested(
             _check_lengths(name, x, p_name, p)
     rotated = rotate(q_values, k_values, p_values, kp_values)
     q_rotated, k_rotated = (
-        torch.nested.nested_tensor_from_jagged(values.transpose(0, 1).contiguous(), x.offsets()).transpose(1, 2)
+        torch.nested.nested_tensor_from_jagged(values.transpose(0, 1).contiguous(), _offsets(x)).transpose(1, 2)
         for values, x in zip(rotated, (q, k), strict=True)
     )
     return q_rotated, k_rotated
@@ -73,8 +74,12 @@ def _check_jagged(name: str, x: Tensor, axes: int) -> None:
         raise InputError(f"{name} is nested and has gaps between its sequences: call .contiguous() on it first")
 
 
+def _offsets(x: Any) -> Tensor:
+    return x.offsets()
+
+
 def _check_lengths(name: str, x: Tensor, p_name: str, positions: Tensor) -> None:
-    ours, theirs = x.offsets(), positions.offsets()
+    ours, theirs = _offsets(x), _offsets(positions)
     # Comparing the offsets on other devices would synchronize.
     same = torch.equal(ours, theirs) if ours.device.type == "cpu" else x.values().shape[-2] == len(positions.values())
     if not same:

@@ -127,9 +127,8 @@ class RotaryEncoding(PositionEncoding):
         k_prefix = num_prefix_tokens if k_num_prefix_tokens is None else k_num_prefix_tokens
         if has_nested(q, k, positions, k_positions):
             check_no_prefix(num_prefix_tokens, k_prefix)
-            return rotate_nested(
-                lambda *given: self._rotate_both(*given, layer, 0, 0, stream), q, k, positions, k_positions
-            )
+            rotate = functools.partial(self._rotate_both, layer=layer, num_prefix_tokens=0, k_prefix=0, stream=stream)
+            return rotate_nested(rotate, q, k, positions, k_positions)
         with known_sizes():
             return self._rotate_both(q, k, positions, k_positions, layer, num_prefix_tokens, k_prefix, stream)
 
