@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import cast
 
 from torch import Tensor, nn
 
@@ -23,9 +24,10 @@ def gathered(parameter: Tensor) -> Tensor:
     """
     if type(parameter) in (Tensor, nn.Parameter) or not hasattr(parameter, "full_tensor"):
         return parameter
-    from torch.distributed.tensor import Partial
+    from torch.distributed.tensor import DTensor, Partial
 
-    mesh = parameter.device_mesh  # type: ignore[attr-defined]
+    parameter = cast(DTensor, parameter)
+    mesh = parameter.device_mesh
     whole = parameter.full_tensor(grad_placements=[Partial()] * mesh.ndim)
     if whole.requires_grad:
         whole.register_hook(lambda gradient: gradient / mesh.size())  # gloo can sum but not average

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -71,6 +72,10 @@ def _check_jagged(name: str, x: Tensor, axes: int) -> None:
         raise InputError(f"{name} is nested with shape {list(x.shape)}, but must be {needed}: transpose it")
     if x.lengths() is not None:  # type: ignore[attr-defined]
         raise InputError(f"{name} is nested and has gaps between its sequences: call .contiguous() on it first")
+
+
+def _offsets(x: Any) -> Tensor:
+    return x.offsets()
 
 
 def _check_lengths(name: str, x: Tensor, p_name: str, positions: Tensor) -> None:
