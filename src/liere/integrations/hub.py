@@ -171,8 +171,9 @@ def _encoding_options(encoding: PositionEncoding) -> dict[str, Any]:
             f"encoding {cls.__name__} is not part of this library, so a file cannot describe it: share its code and "
             "model.state_dict() instead"
         )
+    implied = find_encoding(encoding_name(cls))[1]
     names = list(inspect.signature(cls.build).parameters)[1:]
-    return {name: getattr(encoding, name) for name in names}
+    return {name: getattr(encoding, name) for name in names if name not in implied}
 
 
 def _build(path: Path) -> VisionTransformer:
@@ -186,7 +187,7 @@ def _build(path: Path) -> VisionTransformer:
         raise InputError(f"{path} names the encoding {encoding!r}: choose from {', '.join(list_encodings())}")
     try:
         if not is_built_in(find_encoding(encoding)[0]):
-            raise InputError(f"encoding {encoding!r} is not part of this library")  # noqa: TRY301
+            raise InputError(f"encoding {encoding!r} is not part of this library")
         return create_model(**arguments, **options)
     except (UserError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError) as error:
         raise InputError(f"{path} is damaged: save the model again ({error})") from error
