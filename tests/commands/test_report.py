@@ -14,7 +14,9 @@ def test_a_report_needs_evaluated_runs(finished, tmp_path, fail, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = make_run(tmp_path / "run")
     assert "is not finished" in fail("report", run.folder, "--out report")
-    assert f"has not been evaluated: run liere eval {finished.folder}" in fail("report", finished.folder, "--out report")
+    assert f"has not been evaluated: run liere eval {finished.folder}" in fail(
+        "report", finished.folder, "--out report"
+    )
 
 
 @pytest.mark.parametrize("name", ["../x", "/x", "a/b", "", ".", ".hidden", "a\x07b", 300 * "x"])

@@ -38,7 +38,7 @@ CASES = [
         "drop_path": 0.125,
     },
     {"encoding": "sincos", "temperature": 100.0, "attention_scale": "log"},
-    {"encoding": "visionllama", "position_policy": "stretch", "head_dim": None},
+    {"encoding": "visionllama", "position_policy": "rescale", "dim": 32},
     {"encoding": "none"},
     {"encoding": "liere4", "position_shift": 0.5, "position_noise": 0.25, "spacing": (2.0, 0.5), "num_classes": 0},
 ]
@@ -46,9 +46,6 @@ CASES = [
 
 def make(**options):
     torch.manual_seed(0)
-    options.pop("head_dim", None)
-    if options.get("encoding") == "visionllama":
-        options["dim"] = 32
     return create_model(**(SMALL | options)).eval()
 
 

@@ -87,7 +87,3 @@ def _check_lengths(name: str, x: Tensor, p_name: str, positions: Tensor) -> None
         raise InputError(
             f"{name} has sequences of lengths {lengths[0]}, but {p_name} of {lengths[1]}: pass one position per token"
         )
-
-
-def _offsets(x: Tensor) -> Tensor:
-    return x.offsets()  # type: ignore[attr-defined]

@@ -172,8 +172,9 @@ def _encoding_options(encoding: PositionEncoding) -> dict[str, Any]:
             f"encoding {cls.__name__} is not part of this library, so a file cannot describe it: share its code and "
             "model.state_dict() instead"
         )
+    implied = find_encoding(encoding_name(cls))[1]
     names = list(inspect.signature(cls.build).parameters)[1:]
-    return {name: getattr(encoding, name) for name in names}
+    return {name: getattr(encoding, name) for name in names if name not in implied}
 
 
 def _build(path: Path) -> VisionTransformer:

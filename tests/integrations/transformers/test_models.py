@@ -52,6 +52,7 @@ def test_gradient_checkpointing(family, start):
     checkpointed = copy.deepcopy(rotated)
     checkpointed.activation_checkpointing_enable()
     for model in (rotated, checkpointed):
+        torch.manual_seed(5)  # DINOv3 moves positions at random
         run(model, inputs(family)).square().mean().backward()
     for (name, ours), theirs in zip(checkpointed.named_parameters(), rotated.parameters(), strict=True):
         assert (ours.grad is None) == (theirs.grad is None), name
