@@ -25,9 +25,6 @@ extensions = [
 ]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
 
-# Toctrees list some pages before they are written; remove this once all are there.
-suppress_warnings = ["toc.not_readable"]
-
 # Pages: Markdown with links to headings of three levels; notebooks are shown as committed.
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 4

@@ -10,6 +10,7 @@ from pathlib import Path
 from liere.comparison.execution import run_plan
 from liere.comparison.plan import Plan, default_slots
 from liere.comparison.planned_run import PlannedRun, check_recipe
+from liere.encodings.registry import find_encoding
 from liere.errors import InputError
 from liere.files.shipped import shipped_folder
 from liere.machine import available_cores
@@ -19,6 +20,7 @@ from liere.reproduce.results import Results
 from liere.reproduce.wanted_runs import Key, Wanted, plan_runs, unique_runs
 from liere.runs.archive import unpacked
 from liere.runs.config import RunConfig
+from liere.runs.encoding_text import parse_encoding
 from liere.runs.run import Run, open_run
 
 __all__ = ["Reproduction", "committed_runs", "prepare", "with_choice"]
@@ -168,6 +170,8 @@ def prepare(
             )
     if only:
         experiment = experiment.model_copy(update={"data": {name: experiment.data[name] for name in only}})
+    for text in encodings:
+        find_encoding(parse_encoding(text)[0])  # a misspelled name is reported as such
     if encodings and (reason := entry.refuse(encodings)):
         raise InputError(f"{entry.name} cannot be made with --encodings {' '.join(encodings)}: {reason}")
     experiment = with_choice(entry.narrow(experiment), seeds, encodings)
