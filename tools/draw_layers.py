@@ -46,13 +46,16 @@ MODULES = {
     "presets": (CORE, "create_model and its sizes"),
     "vit": (CORE, "the vision transformer, for any number of axes"),
     "layers": (CORE, "its patches, attention and blocks"),
+    "vit_positions": (CORE, "positions of its tokens"),
     "encodings": (CORE, "one position encoding per file, one contract for all"),
     "positions": (CORE, "grids of positions"),
     "position_augmentation": (CORE, "random placement"),
+    "packing": (CORE, "packed sequences"),
     "generators": (CORE, "skew matrices"),
     "rotations": (CORE, "exponential, application"),
     "shapes": (CORE, "types of tensors"),
     "errors": (CORE, "messages for users"),
+    "sharding": (CORE, "sharded parameters"),
     "tracing": (CORE, "compile and export"),
     "version": (CORE, "the version"),
 }
@@ -108,7 +111,7 @@ def _box(left: float, top: float, width: float, module: str) -> str:
     x = left + PAD
     return (
         f'<rect x="{left:.1f}" y="{top}" width="{width:.1f}" height="{ROW}" rx="5" fill="{color}"/>'
-        f'<text x="{x:.1f}" y="{top + 19}" fill="#fff" font-size="14" font-weight="600" font-family="monospace">'
+        f'<text x="{x:.1f}" y="{top + 19}" fill="#fff" font-size="13" font-weight="600" font-family="monospace">'
         f'{module}</text><text x="{x:.1f}" y="{top + 36}" fill="#fff" font-size="12">{escape(about)}</text>'
     )
 
