@@ -26,5 +26,5 @@ def mix_in(mixin: type, base: type) -> type:
 
 
 def _restore(mixin: type, base: type) -> Any:
-    cls = mix_in(mixin, base)
+    cls: Any = mix_in(mixin, base)
     return cls.__new__(cls)
