@@ -274,7 +274,7 @@ class TestRefused:
             ({"position_stretch": 0.5}, "position_stretch must be a finite number >= 1, got 0.5"),
             ({"position_zoom": float("inf")}, "position_zoom must be a finite number >= 1, got inf"),
             ({"position_noise": "x"}, "position_noise must be a finite number >= 0, got 'x'"),
-            ({"cls_position": "center"}, "unknown cls_position 'center': did you mean 'center'?"),
+            ({"cls_position": "centered"}, "unknown cls_position 'centered': did you mean 'center'?"),
             ({"attention_scale": "logs"}, "unknown attention_scale 'logs': did you mean 'log'?"),
             ({"cls_position": "center", "pool": "mean"}, "cls_position='center' needs a CLS token: use pool='cls'"),
             ({"cls_position": "unseen", "pool": "mean"}, "cls_position='unseen' needs a CLS token: use pool='cls'"),
