@@ -110,7 +110,7 @@ def test_the_spread_of_seeds_on_cifar10():
     says(
         DOCS / "results" / "paper.md",
         f"seeds on CIFAR-10 differ by {100 * spread['liere']:.1f} points",
-        f"three seeds of RoPE-Mixed above differ by {100 * spread['rope_mixed']:.1f} points",
+        f"three seeds of RoPE-Mixed under [Accuracy](#accuracy) differ by {100 * spread['rope_mixed']:.1f} points",
     )
 
 

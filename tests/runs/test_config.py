@@ -43,7 +43,7 @@ WRONG = [
     ({"model": {"position_noise": -0.1}}, ["model.position_noise must be", "greater than or equal to 0", "-0.1"]),
     ({"model": {"position_noise": float("nan")}}, ["model.position_noise must be", "finite", "nan"]),
     ({"model": {"position_shfit": 1.0}}, ["unknown field model.position_shfit", "did you mean 'position_shift'?"]),
-    ({"model": {"cls_position": "center"}}, ["model.cls_position must be", "'center'"]),
+    ({"model": {"cls_position": "middle"}}, ["model.cls_position must be", "'middle'"]),
     ({"model": {"cls_position": None}}, ["model.cls_position must be", "None"]),
     ({"model": {"attention_scale": "sqrt"}}, ["model.attention_scale must be", "'constant' or 'log'", "'sqrt'"]),
     ({"model": {"attention_scale": 1.0}}, ["model.attention_scale must be", "'constant' or 'log'", "1.0"]),
