@@ -69,7 +69,7 @@ def test_a_class_of_a_function_can_be_trained_and_is_missed_later(recipe, monkey
     assert run.config.model.encoding.endswith("<locals>.Local")
     assert run.result()["encoding_parameters"] == 1
     monkeypatch.setattr(registry, "_BY_PATH", {})  # as in another process
-    with pytest.raises(ValueError, match=r"define or import Local here, and call liere.register_encoding\(Local\)"):
+    with pytest.raises(ValueError, match=r"define or import Local here and call liere.register_encoding\(Local\)"):
         toolkit.evaluate("run")
 
 

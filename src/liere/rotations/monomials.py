@@ -73,8 +73,8 @@ def generator_powers(generators: Float[Tensor, "ndim *batch b b"]) -> Float[Tens
 
     Example:
         >>> A = torch.tensor([[0.0, 2.0], [-2.0, 0.0]])
-        >>> generator_powers(A[None]).diagonal(dim1=1, dim2=2)[:, 0]
-        tensor([ 1.,  0., -4., -0.])
+        >>> generator_powers(A[None]).diagonal(dim1=1, dim2=2)[:, 0] + 0  # no negative zeros
+        tensor([ 1.,  0., -4.,  0.])
     """
     ndim, wide = len(generators), generators.double()
     power = torch.eye(generators.shape[-1], dtype=wide.dtype, device=wide.device).expand(1, *wide.shape[1:])

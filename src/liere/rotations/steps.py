@@ -47,7 +47,7 @@ def choose_steps(largest: float, size: int, vectors: int) -> list[Steps]:
 
     Example:
         >>> [steps.scale for steps in choose_steps(20.0, size=8, vectors=2)]
-        [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20]
+        [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20]
     """
     vectors = max(1, vectors)
     most = max(0, math.ceil(math.log2(max(1.0, largest))))
