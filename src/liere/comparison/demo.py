@@ -13,7 +13,8 @@ __all__ = ["ENCODINGS", "EXAMPLES", "HARDWARE", "QUICK_RECIPE", "RECIPE", "SIZES
 RECIPE = "spatial/placement.yaml"  # in experiments/
 HARDWARE = {"hardware.accelerator": "cpu"}  # the demo's expected numbers were measured on a CPU
 SIZES = (108, 168, 276, 372)
-EXAMPLES = 500
+EXAMPLES = 500  # per size, where several seeds are compared
+DEMO_EXAMPLES = 300  # fewer, so that the demo ends sooner
 # Generators of b x b blocks start in [0, 2 pi sqrt(2 / b)), the best range in trials: docs/results/spatial.md.
 ENCODINGS = (
     "absolute",
@@ -43,7 +44,7 @@ def demo_plan(folder: Path, *, quick: bool, seed: int, slots: int | None) -> Pla
         encodings=QUICK_ENCODINGS if quick else ENCODINGS,
         seeds=[seed],
         sizes=QUICK_SIZES if quick else SIZES,
-        examples=EXAMPLES,
+        examples=DEMO_EXAMPLES,
         folder=folder / "quick" if quick else folder,
         slots=slots,
         source=name,
