@@ -140,11 +140,11 @@ def test_autocast_keeps_phases_of_far_positions_in_fp32(size, dtype):
 
 
 def test_gradients_of_positions_agree_with_differences():
-    rope = LieRE(2, 8, num_heads=2, block_size=4).double()
-    q, k = torch.randn(2, 3, 2, 5, 8, dtype=torch.float64).unbind()
-    positions = torch.rand(3, 5, 2, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda p: rope(q, k, p), (positions,), fast_mode=True)
-    assert torch.autograd.gradcheck(lambda p: rope(q, k, None, p)[1], (positions,), fast_mode=True)
+    rope = LieRE(2, 8, num_heads=1, block_size=4).double()
+    q, k = torch.randn(2, 2, 1, 2, 8, dtype=torch.float64).unbind()
+    positions = torch.rand(2, 2, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda p: rope(q, k, p), (positions,))
+    assert torch.autograd.gradcheck(lambda p: rope(q, k, None, p)[1], (positions,))
 
 
 def test_one_set_of_positions_for_all_is_a_batch_of_the_same():

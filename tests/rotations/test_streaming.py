@@ -93,10 +93,10 @@ def test_inputs_that_want_no_gradient_get_none(size):
 
 @pytest.mark.parametrize("size", [2, 8])
 def test_positions_alone_may_want_a_gradient(size):
-    rope = LieRE(2, 24, block_size=size).double().requires_grad_(False)
-    q = torch.randn(2, 1, 4, 24, dtype=torch.float64)
-    positions = torch.rand(2, 4, 2, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda p: rope(q, q, p, stream=True), positions, fast_mode=True)
+    rope = LieRE(2, 16, block_size=size).double().requires_grad_(False)
+    q = torch.randn(2, 1, 2, 16, dtype=torch.float64)
+    positions = torch.rand(2, 2, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda p: rope(q, q, p, stream=True), positions)
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # torch's own, in its forward mode
