@@ -2,6 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# Packages are compiled when they are first imported. If that were not kept, every process would compile torch again.
+export PYTHONDONTWRITEBYTECODE :=
+
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
 .PHONY: setup demo test test-slow test-wheel test-lowest campaign docs release-check lint format clean
@@ -9,7 +12,7 @@ setup: .venv/.installed
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(PIP) --editable ".[dev,docs,train,timm,transformers,video,hub]"
+	$(PIP) --editable ".[dev,docs,train,timm,transformers,video,hub,cluster]"
 	touch .venv/.demo $@
 
 # The demo needs only a part of it, which installs in a third of the time.
@@ -27,7 +30,8 @@ test: setup
 test-slow: setup
 	$(BIN)/python -m pytest -m slow
 
-# Robustness campaign against runs and data files: make campaign MINUTES=30
+# Robustness campaign against runs and data files: make campaign MINUTES=30. (Make itself rejects --minutes 30; for this
+# and other options, call tools/campaign.py.)
 MINUTES ?= 30
 campaign: setup
 	$(BIN)/python tools/campaign.py --minutes $(MINUTES)

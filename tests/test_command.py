@@ -167,3 +167,54 @@ def test_a_command_works_without_standard_output():
     words = [sys.executable, "-m", "liere_command", "flops", "--size", "vit_tiny"]
     done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *words], stderr=subprocess.PIPE, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_task_of_slurm_leaves_on_signals_once_it_is_known_to_be_a_run_of_its_own():
+    code = (
+        "import os, signal; from liere_command import signals\n"
+        "signals.leave_on_signals()\n"
+        "os.kill(os.getpid(), signal.SIGTERM)\n"
+        "signals.release_signals(2)\n"
+        "print('kept', flush=True)\n"
+        "signals.release_signals(1)\n"
+        "print('lives')\n"
+    )
+    environment = os.environ | {"SLURM_PROCID": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (128 + signal.SIGTERM, "kept\n")
+    assert "stopped by SIGTERM before any work was done" in done.stderr
+
+
+@pytest.mark.parametrize("rank", ["0", "1"])
+def test_processes_of_torchrun_all_leave_and_one_of_them_says_so(rank):
+    code = (
+        "import os, signal; from liere_command import signals\n"
+        "signals.leave_on_signals()\n"
+        "os.kill(os.getpid(), signal.SIGTERM)\n"
+        "print('lives')\n"
+    )
+    environment = os.environ | {"TORCHELASTIC_RUN_ID": "none", "RANK": rank}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (128 + signal.SIGTERM, "")
+    assert done.stderr.count("stopped by SIGTERM") == (rank == "0")
+
+
+def test_processes_of_torchrun_end_with_it():
+    code = (
+        "import os, subprocess, sys, time\n"
+        "child = 'from liere_command import processes as p; p.end_with_first_process(); import time; time.sleep(100)'\n"
+        "environment = os.environ | {'TORCHELASTIC_RUN_ID': 'none', 'RANK': '0', 'LOCAL_RANK': '0'}\n"
+        "process = subprocess.Popen([sys.executable, '-c', child], env=environment, stdout=subprocess.DEVNULL)\n"
+        "print(process.pid, flush=True)\n"
+        "time.sleep(100)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    child = int(parent.stdout.readline())
+    time.sleep(1)  # it may have to begin to watch
+    parent.kill()
+    parent.communicate()
+    try:
+        wait_until(lambda: not is_running(child), seconds=60)
+    finally:
+        if is_running(child):
+            os.kill(child, signal.SIGKILL)

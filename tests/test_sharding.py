@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from liere.sharding import gathered, memory_may_be_reused
+from liere.sharding import gathered, memory_may_be_reused, sharded_like
 
 ROOT = Path(__file__).parents[1]
 
@@ -64,6 +64,16 @@ class TestOneProcess:
         plain.load_state_dict(state)
         assert torch.equal(plain(x), before)
 
+    def test_tensors_are_sharded_like_a_parameter(self):
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.tensor import Shard, distribute_tensor
+
+        parameter = distribute_tensor(torch.zeros(3, 2), init_device_mesh("cpu", (1,)), [Shard(0)])
+        whole = torch.randn(3, 2)
+        found = sharded_like(whole, parameter)
+        assert found.placements == parameter.placements
+        assert torch.equal(gathered(found), whole)
+
     def test_addresses_are_not_trusted_where_parameters_are_gathered_in_place(self):
         import torch.distributed.fsdp  # noqa: F401
 
@@ -73,6 +83,7 @@ class TestOneProcess:
 def test_ordinary_parameters_are_returned_as_they_are():
     for x in (torch.zeros(2), nn.Parameter(torch.zeros(2)), nn.Buffer(torch.zeros(2))):
         assert gathered(x) is x
+        assert sharded_like(torch.ones(2), x).equal(torch.ones(2))
 
 
 @pytest.mark.slow

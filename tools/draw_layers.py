@@ -55,6 +55,7 @@ MODULES = {
     "rotations": (CORE, "exponential, application"),
     "shapes": (CORE, "types of tensors"),
     "errors": (CORE, "messages for users"),
+    "devices": (CORE, "prompt copies"),
     "sharding": (CORE, "sharded parameters"),
     "tracing": (CORE, "compile and export"),
     "version": (CORE, "the version"),

@@ -13,7 +13,7 @@ import torch
 
 from liere.version import __version__
 
-__all__ = ["available_cores", "machine", "versions"]
+__all__ = ["available_cores", "machine", "memory_bytes", "versions"]
 
 
 def machine() -> dict[str, Any]:
@@ -22,7 +22,7 @@ def machine() -> dict[str, Any]:
         "cpu": _cpu_model(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "memory_gb": _memory_gb(),
+        "memory_gb": None if (memory := memory_bytes()) is None else round(memory / 2**30, 1),
         "system": platform.platform(),
     }
 
@@ -32,6 +32,14 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def memory_bytes() -> int | None:
+    """Return the size of the main memory; None if it is unknown."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
 
 
 def versions(packages: Sequence[str] = ("torch", "timm")) -> dict[str, str | None]:
@@ -52,10 +60,3 @@ def _cpu_model() -> str:
         lines = []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()
-
-
-def _memory_gb() -> float | None:
-    try:
-        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
-    except (AttributeError, OSError, ValueError):
-        return None

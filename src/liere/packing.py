@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from liere.devices import send
 from liere.errors import InputError, InputTypeError, check_least, whole_number
 from liere.positions import Policy, grid_positions
 from liere.shapes import Bool, Float, Int
@@ -84,10 +85,11 @@ def packed_positions(
     for shape in shapes:
         grid = grid_positions(shape, reference_shape=reference_shape, policy=policy, device=device, dtype=dtype)
         parts += [grid.new_zeros(num_prefix_tokens, len(shape)), grid]
-    lengths = torch.tensor([num_prefix_tokens + math.prod(shape) for shape in shapes])
-    cu_seqlens = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)]).to(device, torch.int32)
-    segments = torch.arange(len(shapes)).repeat_interleave(lengths).to(device)
-    return PackedPositions(torch.cat(parts), segments, cu_seqlens, int(lengths.max()))
+    lengths = torch.tensor([num_prefix_tokens + math.prod(shape) for shape in shapes], device="cpu")
+    positions = torch.cat(parts)
+    cu_seqlens = send(torch.cat([lengths.new_zeros(1), lengths.cumsum(0)]), positions.device, torch.int32)
+    segments = send(torch.arange(len(shapes), device="cpu").repeat_interleave(lengths), positions.device)
+    return PackedPositions(positions, segments, cu_seqlens, int(lengths.max()))
 
 
 def segment_mask(

@@ -10,10 +10,11 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
+from liere.devices import send
 from liere.errors import InputError, InputTypeError
 from liere.positions import check_positions
 from liere.shapes import Float, Real
-from liere.tracing import values_are_visible
+from liere.tracing import values_are_at_hand
 
 __all__ = ["GREATEST_AMOUNT", "PositionAugmentation", "augment_positions"]
 
@@ -138,7 +139,7 @@ def _draw(
     ndim, source = positions.shape[-1], positions.device if generator is None else generator.device
 
     def uniform(*shape: int) -> Tensor:
-        return torch.rand(shape, generator=generator, device=source, dtype=positions.dtype).to(positions.device)
+        return send(torch.rand(shape, generator=generator, device=source, dtype=positions.dtype), positions.device)
 
     if amounts.noise:
         positions = positions + (2 * uniform(*positions.shape) - 1) * (amounts.noise * step)
@@ -184,7 +185,7 @@ def _on_axes(name: str, value: Any, like: Tensor) -> Tensor:
     ndim = like.shape[-1]
     if isinstance(value, Tensor):
         fits = value.ndim == 0 or value.shape == (ndim,)
-        if fits and value.device.type == "cpu" and values_are_visible(value):  # elsewhere the check would synchronize
+        if fits and values_are_at_hand(value):  # elsewhere the check would synchronize
             fits = bool((value.isfinite() & (value >= 0)).all())
     else:
         numbers = list(value) if isinstance(value, Sequence) else [value] * ndim
@@ -194,7 +195,7 @@ def _on_axes(name: str, value: Any, like: Tensor) -> Tensor:
             f"{name} must be a finite number >= 0, or {ndim} of them, got {value!r}: give one for all axes, "
             "or one per axis"
         )
-    return torch.as_tensor(value).to(like).expand(ndim)
+    return send(torch.as_tensor(value), like.device, like.dtype).expand(ndim)
 
 
 def _is_amount(value: Any, least: int) -> bool:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from liere.errors import InputError, InputTypeError, suggest
 from liere.shapes import Float
-from liere.tracing import values_are_visible
+from liere.tracing import values_are_at_hand
 
 __all__ = ["Policy", "check_policy", "check_positions", "grid_positions", "grid_spacing"]
 
@@ -126,7 +126,7 @@ def check_positions(positions: Tensor, ndim: int, *, name: str = "positions", al
             f"{name} has shape {list(positions.shape)}, but this encoding has {ndim} axes and needs "
             f"[*batch, tokens, {ndim}]: give one coordinate per axis, or build the encoding with another ndim"
         )
-    if positions.device.type == "cpu" and values_are_visible(positions) and not positions.isfinite().all():
+    if values_are_at_hand(positions) and not positions.isfinite().all():
         bad = (~positions.isfinite()).nonzero()[0].tolist()
         raise InputError(
             f"{name}{bad} is {positions[tuple(bad)].item()}: positions must be finite; "

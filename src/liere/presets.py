@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from liere.encodings import PositionEncoding, TransformerShape, create_encoding
+from liere.encodings.absolute import Absolute
 from liere.errors import InputError, InputTypeError, UnknownOptionError, check_least, nearest, suggest, whole_number
 from liere.layers import grid_shape
 from liere.positions import Policy
 from liere.vit import AttentionScale, ClsPosition, VisionTransformer
 
-__all__ = ["SIZES", "ViTSize", "create_model", "image_and_patch", "resolve_size"]
+__all__ = ["SIZES", "ViTSize", "create_model", "image_and_patch", "least_parameters", "resolve_size"]
 
 
 class ViTSize(NamedTuple):
@@ -138,6 +140,30 @@ def create_model(
         spacing=spacing,
         **chosen._asdict(),
     )
+
+
+def least_parameters(arguments: Mapping[str, Any]) -> int:
+    """Return how many parameters a model has at least, from arguments of `create_model` but without creating it.
+
+    Some, such as those of most encodings, are not counted.
+
+    Example:
+        >>> arguments = {"image_size": 32, "patch_size": 4, "num_classes": 10, "encoding": "liere8"}
+        >>> model = create_model("vit_tiny", **arguments)
+        >>> counted = sum(parameter.numel() for parameter in model.parameters())
+        >>> 0.98 * counted < least_parameters({"size": "vit_tiny", **arguments}) <= counted
+        True
+    """
+    names = ("dim", "depth", "heads", "mlp_dim")
+    size = resolve_size(arguments.get("size"), {name: arguments.get(name) for name in names})
+    image, patch = image_and_patch(arguments["image_size"], arguments["patch_size"])
+    layer = 4 * size.dim**2 + 2 * size.dim * size.mlp_dim
+    rows = math.prod(patch) * whole_number("in_channels", arguments.get("in_channels", 3))
+    rows += whole_number("num_classes", arguments["num_classes"])
+    rows += whole_number("num_registers", arguments.get("num_registers", 0))
+    if arguments["encoding"] == Absolute.name:  # one row per token
+        rows += math.prod(grid_shape(image, patch))
+    return size.depth * layer + rows * size.dim
 
 
 def image_and_patch(

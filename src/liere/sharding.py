@@ -7,7 +7,7 @@ from typing import cast
 
 from torch import Tensor, nn
 
-__all__ = ["gathered", "memory_may_be_reused"]
+__all__ = ["gathered", "memory_may_be_reused", "sharded_like"]
 
 
 def gathered(parameter: Tensor) -> Tensor:
@@ -32,6 +32,24 @@ def gathered(parameter: Tensor) -> Tensor:
     if whole.requires_grad:
         whole.register_hook(lambda gradient: gradient / mesh.size())  # gloo can sum but not average
     return whole
+
+
+def sharded_like(whole: Tensor, parameter: Tensor) -> Tensor:
+    """Return this process's part of a tensor that all processes have, if a parameter of the same shape is sharded.
+
+    Example:
+        >>> import torch
+        >>> whole = torch.zeros(3)
+        >>> sharded_like(whole, nn.Parameter(torch.zeros(3))) is whole
+        True
+    """
+    if not hasattr(parameter, "full_tensor"):
+        return whole
+    from torch.distributed.tensor import DTensor, Replicate
+
+    mesh = cast(DTensor, parameter).device_mesh
+    everywhere = DTensor.from_local(whole.to(parameter.device), mesh, [Replicate()] * mesh.ndim, run_check=False)
+    return everywhere.redistribute(placements=cast(DTensor, parameter).placements)
 
 
 def memory_may_be_reused() -> bool:

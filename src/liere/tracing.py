@@ -10,7 +10,16 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 
-__all__ = ["kernels_may_run", "known_sizes", "values_are_visible", "without_autocast"]
+__all__ = [
+    "also_ordinary",
+    "kernels_may_run",
+    "known_sizes",
+    "values_are_at_hand",
+    "values_are_visible",
+    "without_autocast",
+]
+
+_ordinary: tuple[type[Tensor], ...] = (Tensor, nn.Parameter)
 
 
 def values_are_visible(x: Tensor) -> bool:
@@ -23,27 +32,43 @@ def values_are_visible(x: Tensor) -> bool:
         torch.compiler.is_compiling()
         or torch.jit.is_tracing()  # type: ignore[attr-defined]
         or x.device.type == "meta"
-        or type(x) not in (Tensor, nn.Parameter)  # fake and wrapped tensors are subclasses
+        or type(x) not in _ordinary  # fake and wrapped tensors are subclasses
         or torch._C._functorch.is_functorch_wrapped_tensor(x)
     )
+
+
+def values_are_at_hand(x: Tensor) -> bool:
+    """Return whether the values of `x` may be read without waiting: they are visible, and in host memory."""
+    return x.device.type == "cpu" and values_are_visible(x)
+
+
+@contextmanager
+def also_ordinary(*kinds: type[Tensor]) -> Iterator[None]:
+    """Treat tensors of these types like ordinary ones, so that the kernels run on them.
+
+    For tensors that stand for those of a device that is not there: to count operations, and for tests. It applies to
+    the whole process.
+    """
+    global _ordinary
+    before = _ordinary
+    _ordinary = (*before, *kinds)
+    try:
+        yield
+    finally:
+        _ordinary = before
 
 
 def kernels_may_run(*tensors: Tensor) -> bool:
     """Return whether the custom operators of this library may be called on these tensors.
 
-    They may run wherever values are visible, and in `torch.compile` on CPU, which treats them as opaque. Exported
-    models have to run without this library, and on other devices reading values would synchronize. The operators have
-    no forward-mode derivative.
+    They may run wherever values are visible, and in `torch.compile`, which treats them as opaque. Exported models have
+    to run without this library. The operators have no forward-mode derivative.
     """
     if forward_ad._current_level >= 0 and any(forward_ad.unpack_dual(x).tangent is not None for x in tensors):
         return False
     if all(values_are_visible(x) for x in tensors):
         return True
-    return (
-        torch.compiler.is_dynamo_compiling()
-        and not torch.compiler.is_exporting()
-        and all(x.device.type == "cpu" for x in tensors)
-    )
+    return torch.compiler.is_dynamo_compiling() and not torch.compiler.is_exporting()
 
 
 def without_autocast(device: torch.device) -> torch.autocast | nullcontext[None]:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from liere.devices import send
 from liere.encodings import PositionEncoding, RotaryEncoding, TransformerShape
 from liere.errors import InputError, check_least, suggest
 from liere.layers import Attention, Block, PatchEmbed, check_rates, grid_shape, reset_modules
@@ -166,7 +167,7 @@ class VisionTransformer(nn.Module):
         if self.training and self.position_augmentation:
             amounts = asdict(self.position_augmentation)
             positions = augment_positions(positions, **amounts, step=known.spacing, extent=known.extent)
-        return positions if per_example is None else positions * per_example.to(positions)
+        return positions if per_example is None else positions * send(per_example, positions.device, positions.dtype)
 
     def _know_positions(
         self, grid: tuple[int, ...], device: torch.device, dtype: torch.dtype, scale: tuple[float, ...] | None = None

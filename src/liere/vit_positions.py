@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from liere.devices import send
 from liere.encodings import PositionEncoding, RotaryEncoding
 from liere.errors import InputError
 from liere.position_augmentation import PositionAugmentation
 from liere.positions import Policy, check_positions, grid_positions, grid_spacing
 from liere.shapes import Real
-from liere.tracing import values_are_visible
+from liere.tracing import values_are_at_hand
 
 __all__ = [
     "NO_POSITIONS",
@@ -61,17 +62,20 @@ NO_POSITIONS = KnownPositions(None, torch.empty(0), 0, torch.empty(0), torch.emp
 def make_positions(key: GridKey) -> KnownPositions:
     """Return the positions of a grid."""
     options: dict[str, Any] = {"device": key.device, "dtype": key.dtype}
+
+    def vector(values: Iterable[float]) -> Tensor:
+        return send(torch.tensor(list(values), dtype=key.dtype, device="cpu"), key.device)
+
     with torch.inference_mode(False):
         positions = grid_positions(key.grid, reference_shape=key.trained, policy=key.policy, **options)
         positions = _with_center(positions, key.num_central)
         steps = grid_spacing(key.grid, reference_shape=key.trained, policy=key.policy)
-        spacing = torch.tensor(steps, **options)
-        extent = torch.tensor([float(n > 1) for n in key.trained], **options)  # of the training grid, for every policy
+        spacing = vector(steps)
+        extent = vector(float(n > 1) for n in key.trained)  # of the training grid, for every policy
         if key.placement is not None:
-            offset = [count * step for count, step in zip(key.placement, steps, strict=True)]
-            positions = positions + torch.tensor(offset, **options)
+            positions = positions + vector(count * step for count, step in zip(key.placement, steps, strict=True))
         if key.scale is not None:
-            scale = torch.tensor(key.scale, **options)
+            scale = vector(key.scale)
             positions, spacing, extent = positions * scale, spacing * scale, extent * scale
         return KnownPositions(key, positions, positions._version, spacing, extent)
 
@@ -97,7 +101,7 @@ def prepare_given(
             f"positions has shape {shape}, but the input has {batch} examples of {patches} patches: give "
             f"[{patches}, {len(grid)}] or [{batch}, {patches}, {len(grid)}], without prefix tokens"
         )
-    return _with_center(positions.to(device, dtype), num_central)
+    return _with_center(send(positions, device, dtype), num_central)
 
 
 def _with_center(positions: Tensor, num_central: int) -> Tensor:
@@ -117,14 +121,14 @@ def spacing_scale(spacing: Any, trained: tuple[float, ...], batch: int) -> tuple
     if not isinstance(spacing, Tensor):
         return tuple(new / old for new, old in zip(check_spacing(spacing, ndim), trained, strict=True))
     fits = list(spacing.shape) in ([ndim], [1, ndim], [batch, ndim])
-    if fits and spacing.device.type == "cpu" and values_are_visible(spacing):  # elsewhere the check would synchronize
+    if fits and values_are_at_hand(spacing):  # elsewhere the check would synchronize
         fits = bool((spacing.isfinite() & (spacing > 0)).all())
     if not fits:
         raise InputError(
             f"spacing must hold positive numbers, one per axis, [{ndim}] or [{batch}, {ndim}], got {spacing!r}"
         )
     spacing = spacing.to(torch.promote_types(spacing.dtype, torch.float32))
-    return (spacing / spacing.new_tensor(trained)).view(-1, 1, ndim)
+    return (spacing / send(torch.tensor(trained, dtype=spacing.dtype, device="cpu"), spacing.device)).view(-1, 1, ndim)
 
 
 def check_spacing(spacing: Any, ndim: int) -> tuple[float, ...]:

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 
-__all__ = ["announce_first_process", "end_with_first_process", "is_alive", "is_first_process"]
+__all__ = ["announce_first_process", "end_with_first_process", "is_alive", "is_first_process", "is_under_torchrun"]
 
 RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "SLURM_PROCID")
 LAUNCHER = "LIERE_LAUNCHER"  # environment variable: id of the process that starts the others on its node
@@ -14,9 +14,19 @@ POLL = 0.5  # seconds between checks of the parent
 WATCHER = "end-with-first-process"  # name of the thread that checks
 
 
-def is_first_process() -> bool:
-    """Return whether this process writes files and messages: the only process, or the first of a distributed run."""
-    return all(os.environ.get(name, "0") == "0" for name in RANKS)
+def is_first_process(world_size: int | None = None) -> bool:
+    """Return whether this process writes files and messages: the only process, or the first of a distributed run.
+
+    Args:
+        world_size: Number of processes of the run; None while its configuration is not known. A run of one process is
+            its own first process, even if it is one of several tasks of SLURM, which count their ranks too.
+    """
+    return world_size == 1 or all(os.environ.get(name, "0") == "0" for name in RANKS)
+
+
+def is_under_torchrun() -> bool:
+    """Return whether `torchrun` started this process."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
 
 
 def announce_first_process() -> None:
@@ -29,16 +39,19 @@ def end_with_first_process() -> None:
     """Exit soon after the process that started this one as part of a distributed run, however that process ended.
 
     Otherwise this process would wait for the others until a timeout of many minutes. Does nothing in other processes,
-    since their parent, such as a shell, may end before them.
+    since their parent, such as a shell, may end before them. The processes of `torchrun` all exit with it.
     """
     launcher, parent = os.environ.get(LAUNCHER, ""), os.getppid()
+    if is_under_torchrun():
+        _start_watching(parent)
+        return
     if os.environ.get("LOCAL_RANK", "0") == "0" or not launcher.isdecimal():
         return
     if int(launcher) != parent:
         if not is_alive(int(launcher)):
             os._exit(1)  # the launcher ended while this process was starting
-    elif all(thread.name != WATCHER for thread in threading.enumerate()):
-        threading.Thread(target=_watch, args=(parent,), daemon=True, name=WATCHER).start()
+    else:
+        _start_watching(parent)
 
 
 def is_alive(pid: int) -> bool:
@@ -53,6 +66,11 @@ def is_alive(pid: int) -> bool:
         return False
     except OSError:  # the process of another user, or a system without /proc
         return True
+
+
+def _start_watching(parent: int) -> None:
+    if all(thread.name != WATCHER for thread in threading.enumerate()):
+        threading.Thread(target=_watch, args=(parent,), daemon=True, name=WATCHER).start()
 
 
 def _watch(parent: int) -> None:

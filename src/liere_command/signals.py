@@ -9,9 +9,16 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from liere_command.processes import is_first_process
+from liere_command.processes import is_first_process, is_under_torchrun
 
-__all__ = ["SIGNALS", "hold_signals", "leave_on_signals", "say_on_leaving", "use_default_signals"]
+__all__ = [
+    "SIGNALS",
+    "hold_signals",
+    "leave_on_signals",
+    "release_signals",
+    "say_on_leaving",
+    "use_default_signals",
+]
 
 # SIGHUP is sent when a terminal is closed or a connection is lost.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, *((signal.SIGHUP,) if hasattr(signal, "SIGHUP") else ()))
@@ -22,20 +29,37 @@ def _before_its_work() -> str:
 
 
 _hint: Callable[[], str] = _before_its_work
+_are_blocked = False  # by `leave_on_signals`
 
 
 def leave_on_signals() -> None:
     """Make the first process of a run exit at the first signal; in the other processes, block signals.
 
-    Those exit when the first process does, or stop together with it: see `liere.training.stop_requests`. A signal that
-    was ignored when the program started is still ignored.
+    Those exit when the first process does, or stop together with it: see `liere.training.stop_requests`. Processes of
+    `torchrun` all exit, because that is how it ends them. A signal that was ignored when the program started is still
+    ignored.
     """
-    if is_first_process():
-        for number in SIGNALS:
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, _leave)
+    global _are_blocked
+    if is_first_process() or is_under_torchrun():
+        _catch()
     elif hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        _are_blocked = True
+
+
+def release_signals(world_size: int) -> None:
+    """Undo the blocking of `leave_on_signals` once it is known that this process is the only one of its run."""
+    global _are_blocked
+    if _are_blocked and world_size == 1:
+        _catch()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        _are_blocked = False
+
+
+def _catch() -> None:
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _leave)
 
 
 def say_on_leaving(hint: Callable[[], str]) -> None:
@@ -77,5 +101,6 @@ def _leave(number: int, frame: Any) -> None:
     # Exceptions may be caught by libraries, and buffered streams may be in use. Exiting at once is safe, because all
     # files are written atomically.
     with contextlib.suppress(OSError):  # the terminal may be gone
-        os.write(2, f"liere: stopped by {signal.Signals(number).name}{_hint()}\n".encode())
+        is_silent = is_under_torchrun() and not is_first_process()
+        os.write(2, b"" if is_silent else f"liere: stopped by {signal.Signals(number).name}{_hint()}\n".encode())
     os._exit(128 + number)

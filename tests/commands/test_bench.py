@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import liere
-from liere.bench import memory, points, rotations, scaling, step
+from liere.bench import gpu, memory, points, rotations, scaling, step
 from liere.cli import main, make_parser
 from liere.commands.bench import _watcher
 
@@ -27,17 +27,26 @@ def tiny(monkeypatch, hasty):
     monkeypatch.setattr(memory, "run_probe", lambda load: {"before": 10**8, "peak": 2 * 10**8})
     monkeypatch.setattr(points, "QUICK_SITUATION", points.Situation(2, 4, 1, dim=32, heads=2))
     monkeypatch.setattr(points, "run_probe", lambda load: {"before": 10**8, "peak": 2 * 10**8, "tensors": 10**8})
+    monkeypatch.setattr(gpu, "QUICK_SITUATIONS", [gpu.Situation("vit_tiny", 8, 4, 2, torch.float32, depth=1)])
+    monkeypatch.setattr(gpu, "ENCODINGS", ("absolute", "liere64"))
+    monkeypatch.setattr(gpu, "BLOCKS", (2,))
     setup = scaling.Setup((2, 2), batch_size=1)
     varied = {name: [setup] for name in ("tokens", "block size", "axes", "batch size")}
     monkeypatch.setattr(scaling, "QUICK_VARIATIONS", varied)
 
 
-def test_all_questions_write_records_and_pictures(tiny, capsys, tmp_path):
-    pytest.importorskip("matplotlib")
+@pytest.mark.filterwarnings("ignore:.*does not have many workers", "ignore:.*treespec, LeafSpec")
+def test_all_questions_write_records_and_pictures(tiny, capsys, tmp_path, monkeypatch):
+    pytest.importorskip("tests.training.requirements")
+    from liere.bench import training
+
+    monkeypatch.setattr(training, "QUICK", training.QUICK | {"model.dim": "16", "model.depth": "1"})
     folder = tmp_path / "new" / "folder"
-    assert main(["bench", "all", "--quick", "--rounds", "2", "--output", str(folder)]) == 0
+    threads = str(torch.get_num_threads())
+    arguments = ["--quick", "--rounds", "2", "--threads", threads, "--output", str(folder)]
+    assert main(["bench", "all", *arguments]) == 0
     printed = capsys.readouterr()
-    questions = ["rotations", "step", "memory", "scaling", "loading", "points"]
+    questions = ["rotations", "step", "memory", "scaling", "loading", "points", "training", "gpu"]
     assert sorted(path.name for path in folder.iterdir()) == sorted(
         f"bench_{question}.{kind}" for question in questions for kind in ("json", "png")
     )
@@ -54,8 +63,12 @@ def test_all_questions_write_records_and_pictures(tiny, capsys, tmp_path):
             "notes",
             "rows",
         ]
-        assert record["command"] == f"liere bench {question} --quick"
-        assert (record["question"], record["quick"], record["rounds"]) == (question, True, 2)
+        assert record["command"] == f"liere bench {question} --threads {threads} --quick"
+        assert (record["question"], record["quick"], record["rounds"]) == (
+            question,
+            True,
+            1 if question == "gpu" else 2,
+        )
         assert record["versions"]["liere"] == liere.__version__
         assert record["rows"]
         assert (folder / f"bench_{question}.png").read_bytes().startswith(b"\x89PNG")
@@ -68,9 +81,12 @@ def test_all_questions_write_records_and_pictures(tiny, capsys, tmp_path):
         "batch size",
         "2 clouds of 4 points",
         "timm is not installed",
+        "bare loop, fused AdamW",
+        "not the model",
+        "PREDICTED, not measured: a train step. vit_tiny, 8 px",
     ):
         assert shown in printed.out
-    assert printed.out.count("quick run: do not quote") == 9  # some questions have two tables
+    assert printed.out.count("quick run: do not quote") == 13  # some questions have two tables
     assert "tiny case, forward + backward: 0 of 2\n" in printed.err
 
 
@@ -150,7 +166,8 @@ def test_help_names_every_question(capsys):
         main(["bench", "--help"])
     printed = capsys.readouterr().out
     assert all(
-        f"\n  {name} " in printed for name in ("rotations", "step", "memory", "scaling", "loading", "points", "all")
+        f"\n  {name} " in printed
+        for name in ("rotations", "step", "memory", "scaling", "loading", "points", "training", "all")
     )
 
 
@@ -159,3 +176,33 @@ def test_each_part_is_named_when_it_begins(capsys):
     for done in range(3):
         watch("race", done, 2)
     assert capsys.readouterr().err == "race: 0 of 2\n"
+
+
+def test_a_device_that_is_not_there_is_reported(capsys, tmp_path):
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    assert main(["bench", "all", "--device", "cuda", "--output", str(tmp_path / "new")]) == 2
+    message = capsys.readouterr().err
+    assert "--device is cuda, but torch" in message
+    assert "finds no such device on this machine: use --device cpu, or install the build of torch for it" in message
+    assert not (tmp_path / "new").exists()
+    assert main(["bench", "step", "--device", "tpu"]) == 2
+    assert "unknown device 'tpu': use cpu, cuda or mps" in capsys.readouterr().err
+
+
+def test_on_another_device_what_belongs_to_the_cpu_is_left_out(monkeypatch, tiny, capsys, tmp_path):
+    """The whole command, on a device that is not there; what it computes is real."""
+    monkeypatch.setattr("liere.bench.devices.check_device", lambda name: torch.device(name))
+    asked = []
+    monkeypatch.setattr(
+        "liere.commands.bench._answer",
+        lambda question, *rest: asked.append((question, rest[-1])) or {"question": question},
+    )
+    assert main(["bench", "all", "--device", "cuda", "--output", str(tmp_path)]) == 0
+    assert asked == [(question, torch.device("cuda")) for question in ("rotations", "step", "scaling", "points")]
+    assert (
+        "left out: memory, which is for the CPU only, since it measures the memory of a process"
+        in capsys.readouterr().out
+    )
+    assert main(["bench", "loading", "--device", "cuda", "--output", str(tmp_path)]) == 2
+    assert "the question loading is for the CPU only" in capsys.readouterr().err

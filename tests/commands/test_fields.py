@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 
@@ -103,21 +102,6 @@ class TestBadConfigurations:
         error = fail("train --config", config, "--out run", arguments)
         for part in parts:
             assert part in error
-
-    def test_a_validation_set_that_some_process_would_see_nothing_of_is_told(self, config, tmp_path, fail):
-        arrays = {}
-        for split, length in {"train": 40, "val": 3, "test": 9}.items():
-            arrays[f"{split}_labels"] = np.arange(length) % 2
-            arrays[f"{split}_images"] = (
-                np.zeros((length, 12, 12), dtype=np.uint8) + arrays[f"{split}_labels"][:, None, None]
-            )
-        np.savez(tmp_path / "few.npz", **arrays)
-        config.write_text(
-            "data: {name: npz, root: few.npz}\nmodel: {patch_size: 4, dim: 16, depth: 1, heads: 2, mlp_dim: 16}\n"
-            "training: {batch_size: 8}\nhardware: {accelerator: cpu, devices: 2}\n"
-        )
-        error = fail("train --config", config, "--out run")
-        assert "the validation set: 3 examples are too few for 2 devices" in error
 
 
 def test_help_names_the_fields(capsys):

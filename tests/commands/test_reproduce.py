@@ -85,3 +85,35 @@ def test_seeds_and_encodings_can_be_others(tmp_path, capsys):
     assert main(["reproduce", *arguments, "--seeds", "3", "5", "--encodings", "sincos", "absolute:init_std=2"]) == 0
     names = {file.name.rsplit("-", 1)[0] for file in tmp_path.glob("*.yaml")}
     assert names == {f"cifar-100-{name}-seed{seed}" for name in ("sincos", "absolute-init_std-2") for seed in (3, 5)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("all --gpus 64", "--gpus 64 plans for a cluster and trains nothing: add --dry-run, or use --jobs"),
+        ("all --dry-run --gpu h100", "--gpu h100 needs --gpus: add --gpus 64, for example"),
+        ("all --dry-run --failures-per-day 2", "--failures-per-day 2.0 needs --gpus"),
+        ("all --dry-run --gpus 8 --failures-per-day -1", "--failures-per-day must be at least 0, got -1.0"),
+        ("all --dry-run --gpus 8 --gpu tpu", "unknown GPU 'tpu': "),
+        ("mian --dry-run --gpus 8", "unknown table or figure 'mian': did you mean 'main'?"),
+        ("init --scale paper --dry-run --gpus 4 --hardware.devices 8", "--gpus 4 is not enough for a run on 8 GPUs"),
+    ],
+)
+def test_errors_of_a_plan_for_a_cluster(tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", *arguments.split()]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_plan_for_a_cluster_needs_no_data_and_writes_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = "reproduce init --scale paper --dry-run --gpus 16 --gpu-tflops 100 --utilization 0.5 --failures-per-day 3"
+    assert main(words.split()) == 0
+    printed = capsys.readouterr()
+    assert "runs: 4 to train, 0 finished\n" in printed.out
+    assert "GPU: GPU, 100 T operations per second in fp32, of which training reaches 50 %" in printed.out
+    assert "failures: 3 per day among 2 nodes" in printed.out
+    assert printed.err == ""
+    assert not list(tmp_path.iterdir())

@@ -53,7 +53,7 @@ class TestPlan:
         assert [(run.config.model.dim, run.config.hardware.threads) for run in made.runs] == [(32, 1)] * 2
 
     def test_threads_are_shared_out_where_nothing_is_said(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("liere.comparison.plan.available_cores", lambda: 8)
+        monkeypatch.setattr("liere.comparison.executors.local.available_cores", lambda: 8)
         text = CONFIG.replace(", threads: 1", "")
         assert "threads" not in text
         for slots, threads in [(1, 8), (2, 4), (3, 2)]:
@@ -63,7 +63,7 @@ class TestPlan:
         assert plan(tmp_path, slots=5).slots == 1  # no more than there are runs
 
     def test_threads_of_the_recipe_are_kept(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("liere.comparison.plan.available_cores", lambda: 8)
+        monkeypatch.setattr("liere.comparison.executors.local.available_cores", lambda: 8)
         assert plan(tmp_path, slots=1).runs[0].config.hardware.threads == 1
 
     @pytest.mark.parametrize(

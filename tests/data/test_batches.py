@@ -101,24 +101,35 @@ class TestTrainingBatches:
             assert sorted(example for batch in epoch for example in batch.indices) == list(range(24))
 
 
+def counted(batches: EvaluationBatches) -> list[list[int]]:
+    return [draw.indices for place, draw in enumerate(batches) if not batches.is_extra(place)]
+
+
 class TestEvaluationBatches:
     @given(length=st.integers(0, 50), batch_size=st.integers(1, 20), world=st.integers(1, 6))
     def test_every_example_is_in_one_batch_of_one_process(self, length, batch_size, world):
-        dealt = [list(EvaluationBatches(length, batch_size, rank, world)) for rank in range(world)]
-        seen = collections.Counter(example for batches in dealt for batch in batches for example in batch.indices)
+        dealt = [EvaluationBatches(length, batch_size, rank, world) for rank in range(world)]
+        seen = collections.Counter(example for batches in dealt for batch in counted(batches) for example in batch)
         assert seen == collections.Counter(range(length))
         assert all(0 < len(batch.indices) <= batch_size for batches in dealt for batch in batches)
-        assert [len(EvaluationBatches(length, batch_size, rank, world)) for rank in range(world)] == list(
-            map(len, dealt)
-        )
+
+    @given(length=st.integers(0, 50), batch_size=st.integers(1, 20), world=st.integers(1, 6))
+    def test_processes_have_equally_many_of_which_at_most_the_last_is_extra(self, length, batch_size, world):
+        dealt = [EvaluationBatches(length, batch_size, rank, world) for rank in range(world)]
+        assert {len(batches) for batches in dealt} == {len(list(batches)) for batches in dealt}
+        assert len({len(batches) for batches in dealt}) == 1
+        for batches in dealt:
+            assert not any(batches.is_extra(place) for place in range(len(batches) - 1))
+            assert all(len(draw.indices) == 1 for place, draw in enumerate(batches) if batches.is_extra(place))
+        assert world > 1 or not any(dealt[0].is_extra(place) for place in range(len(dealt[0])))
 
     @given(length=st.integers(0, 50), batch_size=st.integers(1, 20), world=st.integers(1, 6))
     def test_batches_are_the_same_for_any_number_of_processes(self, length, batch_size, world):
-        alone = {tuple(batch.indices) for batch in EvaluationBatches(length, batch_size)}
+        alone = {tuple(batch) for batch in counted(EvaluationBatches(length, batch_size))}
         together = {
-            tuple(batch.indices)
+            tuple(batch)
             for rank in range(world)
-            for batch in EvaluationBatches(length, batch_size, rank, world)
+            for batch in counted(EvaluationBatches(length, batch_size, rank, world))
         }
         assert alone == together
 

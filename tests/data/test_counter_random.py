@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from liere.data.counter_random import combine, random_below, random_bits
+from liere.data.counter_random import combine, combine_numbers, random_below, random_bits
 
 WORD = 2**64
 words = st.integers(-(2**63), 2**63 - 1)
@@ -61,3 +61,9 @@ def test_numbers_below_a_bound_are_the_upper_48_bits_modulo_the_bound(word, boun
     expected = ((word % WORD) >> 16) % bound
     assert int(random_below(torch.tensor(word), bound)) == expected
     assert int(random_below(torch.tensor(word), torch.tensor(bound))) == expected
+
+
+@given(numbers=st.lists(words, min_size=1, max_size=4))
+def test_single_numbers_are_combined_like_tensors(numbers):
+    start, *rest = map(torch.tensor, numbers)
+    assert combine_numbers(*numbers) == int(combine(start, *rest)) % WORD == combined(*numbers)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import torch
 
 from liere.data import SpatialReasoning
 from liere.data.batches import EvaluationBatches, ExampleOrder, TrainingBatches
-from liere.data.loader import make_loader
+from liere.data.loader import LostWorkerError, lost_workers, make_loader
 
 
 class TestLoader:
@@ -47,6 +48,23 @@ class TestLoader:
         assert batch.labels.tolist() == [1, 1]
         list(make_loader(Handlers(48, "val", length=2), EvaluationBatches(2, 2)))
         assert [signal.getsignal(number) for number in numbers] == before
+
+    def test_a_worker_that_is_killed_is_reported_in_one_line(self):
+        class Deadly(SpatialReasoning):
+            def load(self, indices, bits=None):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        loader = make_loader(Deadly(48, "val", length=2), EvaluationBatches(2, 2), workers=1)
+        message = (
+            r"^a data loader worker (was killed by signal: Killed|exited unexpectedly), which often means that memory "
+            r"ran out: use fewer hardware\.workers, and evaluate again$"
+        )
+        with pytest.raises(LostWorkerError, match=message), lost_workers("evaluate again"):
+            list(loader)
+
+    def test_other_errors_are_left_alone(self):
+        with pytest.raises(RuntimeError, match=r"^other$"), lost_workers("evaluate again"):
+            raise RuntimeError("other")
 
     @pytest.mark.parametrize("method", [None, "forkserver"])
     def test_workers_that_are_left_at_the_end_of_the_program_do_not_keep_it(self, tmp_path, method):

@@ -31,6 +31,8 @@ def test_flops(capsys):
     assert json.loads(capsys.readouterr().out) == numbers("flops.json")
 
 
-@pytest.mark.parametrize("question", ["rotations", "step", "memory", "scaling", "loading", "step_second"])
+@pytest.mark.parametrize(
+    "question", ["rotations", "step", "memory", "scaling", "loading", "training", "step_second", "gpu"]
+)
 def test_benchmarks_were_not_done_in_a_hurry(question):
     assert not numbers(f"bench_{question}.json")["quick"]

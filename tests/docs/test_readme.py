@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 
-from liere.bench.tables import with_quartiles
+from liere.bench.table_parts import with_quartiles
 from tests.docs.pages import ROOT, numbers
 
 README = ROOT / "README.md"

@@ -9,7 +9,8 @@ import statistics
 import pytest
 
 pytest.importorskip("tests.training.requirements")
-from liere.bench.tables import make_tables, with_quartiles
+from liere.bench.table_parts import with_quartiles
+from liere.bench.tables import make_tables
 from liere.cli import main
 from liere.report.result_table import result_table
 from tests.docs.pages import ROOT, numbers
@@ -42,7 +43,7 @@ def test_comparisons_are_those_of_the_report(name):
     assert table == result_table(numbers(f"{name}.json"))
 
 
-@pytest.mark.parametrize("question", ["rotations", "step", "memory", "scaling", "loading"])
+@pytest.mark.parametrize("question", ["rotations", "step", "memory", "scaling", "loading", "training", "gpu"])
 def test_benchmarks_have_every_cell_of_the_terminal(question):
     shown = TABLES[f"bench/{question}"]() + (TABLES["bench/placement"]() if question == "step" else [])
     for table, printed in zip(shown, make_tables(numbers(f"bench_{question}.json")), strict=True):

@@ -108,6 +108,9 @@ def test_no_file_is_read_that_is_much_larger_than_real_ones(tmp_path, monkeypatc
         Predictions.read(tmp_path / "p.csv")
     monkeypatch.setattr(predictions, "MOST_BYTES", 10_000)
     (tmp_path / "p.csv.gz").write_bytes(gzip.compress(os.urandom(20_000)))
+    with pytest.raises(ValueError, match=r"p\.csv\.gz has 20,\d{3} bytes, but at most 10,000 are read"):
+        Predictions.read(tmp_path / "p.csv.gz")
+    (tmp_path / "p.csv.gz").write_bytes(gzip.compress(bytes(20_000)))
     with pytest.raises(ValueError, match=r"p\.csv\.gz expands to more than 10,000 bytes"):
         Predictions.read(tmp_path / "p.csv.gz")
 

@@ -56,6 +56,14 @@ def test_gzip_may_grow_with_the_size_of_the_file(tmp_path):
         read_gzip(file, allowance=10)
 
 
+def test_zeros_without_end_after_a_gzip_are_not_read(tmp_path):
+    file = tmp_path / "file.gz"
+    file.write_bytes(gzip.compress(b"text"))
+    os.truncate(file, 10**12)  # sparse: takes no space on disk
+    with pytest.raises(DamagedError, match=r"file\.gz has 1,000,000,000,000 bytes, but at most 1,000 are read"):
+        read_gzip(file, allowance=10, most=1_000)
+
+
 @pytest.mark.parametrize(
     "content",
     [b"", b"text", gzip.compress(b"cut", mtime=0)[:-3], gzip.compress(bytes(100), mtime=0)[:10] + b"\xff" * 20],

@@ -29,6 +29,15 @@ def test_a_file_is_written_and_replaced(tmp_path, content):
         assert list(tmp_path.iterdir()) == [file]
 
 
+def test_a_link_in_place_of_the_temporary_file_is_not_followed(tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / f".note.txt.{os.getpid()}.tmp").symlink_to(tmp_path / "mine")
+    write_atomically(tmp_path / "note.txt", "new")
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert (tmp_path / "note.txt").read_text() == "new"
+    assert not (tmp_path / "note.txt").is_symlink()
+
+
 def test_a_name_that_is_no_utf_8_can_be_part_of_a_text(tmp_path):
     write_atomically(tmp_path / "file", os.fsdecode(b"of \xff\n"))
     assert (tmp_path / "file").read_bytes() == b"of \\udcff\n"

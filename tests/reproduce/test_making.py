@@ -46,7 +46,7 @@ def test_what_is_exported_has_the_runs_beside_it(request_of_init, tmp_path, caps
 def test_a_table_without_some_runs_is_an_error_with_what_there_is(request_of_init, tmp_path, monkeypatch):
     gone = next((tmp_path / "out" / "runs").glob("*liere8*"))
     gone.rename(tmp_path / "gone")
-    monkeypatch.setattr(Reproduction, "check", lambda self: None)  # which needs the data
+    monkeypatch.setattr(Reproduction, "check", lambda *_: None)  # which needs the data
     monkeypatch.setattr(Reproduction, "run", lambda self, *, failed, **_: failed("liere8-seed0 failed"))
     with pytest.raises(RunsFailedError, match="1 run failed, so the table is incomplete: liere8-seed0 failed") as stop:
         make(request_of_init, command="a call", progress=False)

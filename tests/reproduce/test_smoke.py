@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import shutil
-from multiprocessing import Pipe
 
 import pytest
 
@@ -13,8 +12,11 @@ pytest.importorskip("tests.training.requirements")
 pytest.importorskip("av")
 
 from liere.cli import main
-from liere.comparison.local_processes import Slot
+from liere.comparison.executors.local import LocalExecutor
+from liere.comparison.executors.work import work
 from liere.reproduce.catalog import CATALOGUE
+from liere.training.stop_requests import StopRequest
+from tests.comparison.executors.fakes import FakeExecutor, FakeSession
 from tests.data.archives import write_cifar
 from tests.data.file_archives import write_imagenet, write_ucf101
 from tests.training.tiny import quiet
@@ -40,16 +42,12 @@ def out(tmp_path_factory):
 
 @pytest.fixture
 def in_this_process(monkeypatch):
-    """Run jobs one after another in this process, because starting processes would take longer than the jobs."""
+    """Execute runs one after another in this process, because starting processes would take longer than the runs."""
 
-    def run_jobs(jobs, *, slots, watch, ended):
-        parent, alive = Pipe(duplex=False)
-        for job in jobs:
-            job.work(*job.arguments, Slot(0, parent))
-            ended(job, 0)
-        alive.close()
+    def finish(task):
+        assert work(task, StopRequest()) == 0, task.log.read_text()
 
-    monkeypatch.setattr("liere.comparison.execution.run_jobs", run_jobs)
+    monkeypatch.setattr(LocalExecutor, "open", lambda *_: FakeSession(FakeExecutor(make=finish)))
 
 
 FIELDS = {

@@ -243,6 +243,22 @@ def test_the_result_is_laid_out_for_attention():
         assert x.is_contiguous()
 
 
+@pytest.mark.parametrize(("size", "each"), [(2, False), (8, False), (8, True)])
+def test_gradients_are_laid_out_for_the_projection(size, each):
+    q, k = (x.requires_grad_() for x in torch.randn(2, 3, 5, 2, 16).transpose(2, 3))  # heads after tokens in memory
+    strange = torch.randn(16, 3, 2, 5).permute(1, 2, 3, 0).requires_grad_()
+    R = exp_skew(random_skew(0, size, 2.0, *[3] * each, 2, 4, 16 // size)).float()
+    for xs in ([q, k], [strange]):
+        rotated = rotate_together(xs, R, 1)
+        gradients = torch.autograd.grad(rotated, xs, [2 * x for x in rotated])
+        for gradient, x in zip(gradients, xs, strict=True):
+            assert gradient.transpose(1, 2).is_contiguous() == (x is not strange)
+            assert_close(gradient, 2 * x, 1e-5)
+        # What operators say about their results, on which compiled functions rely.
+        name = "rotate_each_operator" if each else "rotate_operator" if size > 2 else "rotate_planes_operator"
+        torch.library.opcheck(getattr(operators, name), (xs, R, 1))
+
+
 def test_vmap_over_the_batch():
     x, R = torch.randn(4, 2, 3, 8, dtype=torch.float64), exp_skew(random_skew(0, 4, 2.0, 2, 3, 2))
     assert_close(torch.func.vmap(lambda x: apply_rotations(x, R))(x), apply_rotations(x, R), 1e-14)

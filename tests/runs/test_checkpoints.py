@@ -12,10 +12,9 @@ import pytest
 import torch
 
 from liere.runs import checkpoints
+from liere.runs.checkpoint_content import Checkpoint, CheckpointError
 from liere.runs.checkpoints import (
     FORMAT,
-    Checkpoint,
-    CheckpointError,
     load_checkpoint,
     load_newest,
     save_checkpoint,

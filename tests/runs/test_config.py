@@ -80,7 +80,7 @@ WRONG = [
     ),
     ({"hardware": {"precision": "fp16"}}, ["hardware.precision must be", "'32' or 'bf16-mixed'", "'fp16'"]),
     ({"hardware": {"precision": 16}}, ["hardware.precision must be", "16"]),
-    ({"hardware": {"strategy": "fsdp"}}, ["hardware.strategy must be", "'auto' or 'ddp'", "'fsdp'"]),
+    ({"hardware": {"strategy": "fsdp3"}}, ["hardware.strategy must be", "'auto', 'ddp' or 'fsdp'", "'fsdp3'"]),
     ({"hardware": {"devices": 0}}, ["hardware.devices must be", "0"]),
     (
         {"training": {"batch_size": 8, "accumulate": 2}, "hardware": {"devices": 3}},

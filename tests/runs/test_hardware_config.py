@@ -8,6 +8,7 @@ pytest.importorskip("tests.training.requirements")
 
 import torch
 
+from liere.runs import hardware_config
 from liere.runs.hardware_config import HardwareConfig
 
 
@@ -35,6 +36,15 @@ def test_more_gpus_than_there_are_are_reported(gpus):
     HardwareConfig(accelerator="cpu", devices=8).check()
     with pytest.raises(ValueError, match=r"hardware.devices is 3, but torch finds 2: use at most that many"):
         HardwareConfig(accelerator="auto", devices=3).check()
+
+
+@pytest.mark.parametrize(("name", "most"), [("workers", 64), ("devices", 8)])
+def test_far_too_many_processes_are_refused(gpus, monkeypatch, name, most):
+    gpus(0)
+    monkeypatch.setattr(hardware_config, "available_cores", lambda: 2)
+    HardwareConfig(**{name: most}).check()
+    with pytest.raises(ValueError, match=rf"hardware.{name} is {most + 1}, far too many processes for 2 cores: use at"):
+        HardwareConfig(**{name: most + 1}).check()
 
 
 @pytest.mark.parametrize("precision", [32, "32"])

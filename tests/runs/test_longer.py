@@ -35,6 +35,11 @@ def folder(finished, tmp_path):
     return shutil.copytree(finished.folder, tmp_path / "run")
 
 
+def contents(folder):
+    """Return the names of the files of a run, without those that only say who worked on it."""
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith(".lock"))
+
+
 def test_a_finished_run_goes_on_to_more_examples(finished, folder, capsys):
     assert main(["train", "--resume", str(folder), "--training.examples", "112"]) == 0
     run = open_run(folder)
@@ -94,13 +99,37 @@ def test_other_fields_are_refused(folder, capsys):
 
 def test_without_checkpoints_there_is_a_clear_error_and_nothing_is_lost(folder):
     shutil.rmtree(folder / "checkpoints")
-    before = sorted(path.name for path in folder.iterdir())
+    before = contents(folder)
     with pytest.raises(
         ValueError, match=r"cannot be trained longer: it has no complete checkpoint .*training\.start_from"
     ):
         train(open_run(folder, LONGER), say=print)
-    assert sorted(path.name for path in folder.iterdir()) == before
+    assert contents(folder) == before
     assert open_run(folder).is_finished
+
+
+@pytest.mark.parametrize("name", ["shorter", "shorter/72-examples"])
+def test_nothing_is_written_through_a_link(folder, tmp_path, name):
+    (tmp_path / "elsewhere").mkdir()
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match=rf"{name} is a link, but a run may only write to its own folder: delete it"):
+        make_longer(open_run(folder, LONGER))
+    assert not list((tmp_path / "elsewhere").iterdir())
+    assert open_run(folder).is_finished
+
+
+def test_what_is_kept_is_copied_only_from_and_to_files(folder, tmp_path):
+    kept = folder / "shorter" / "72-examples"
+    kept.mkdir(parents=True)
+    (tmp_path / "mine").write_text("mine")
+    (kept / "metrics.csv").symlink_to(tmp_path / "mine")
+    (folder / "best.safetensors").unlink()
+    (folder / "best.safetensors").symlink_to("/dev/zero")
+    with pytest.raises(ValueError, match=r"best\.safetensors is a device, not a regular file"):
+        make_longer(open_run(folder, LONGER))
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert (kept / "metrics.csv").read_bytes() == (folder / "metrics.csv").read_bytes()
 
 
 @pytest.mark.parametrize("step", ["save_checkpoint", "write_atomically"])

@@ -31,7 +31,7 @@ class TestWeights:
         save_weights({"a": torch.ones(2)}, file)
         before = file.read_bytes()
 
-        def fail(path, content):
+        def fail(path, content, confirm=None):
             raise OSError("full")
 
         monkeypatch.setattr(run_weights, "write_atomically", fail)

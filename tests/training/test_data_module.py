@@ -28,6 +28,11 @@ def ids(loader) -> list[list[int]]:
     return [batch.ids.tolist() for batch in loader]
 
 
+def counted(loader) -> list[int]:
+    """Return the examples of a loader without those of extra batches."""
+    return [place for number, part in enumerate(ids(loader)) if not loader.sampler.is_extra(number) for place in part]
+
+
 @pytest.fixture
 def run(tmp_path):
     return make_run(tmp_path / "run")
@@ -53,14 +58,21 @@ def test_processes_share_a_batch(run):
 
 
 def test_every_validation_example_is_seen_once(run):
-    parts = [ids(make_data(run, rank=rank, world=2).val_dataloader()) for rank in (0, 1)]
     assert list(chain(*ids(make_data(run).val_dataloader()))) == list(range(10))
-    assert sorted(chain(*parts[0], *parts[1])) == list(range(10))
+    parts = [counted(make_data(run, rank=rank, world=2).val_dataloader()) for rank in (0, 1)]
+    assert sorted(chain(*parts)) == list(range(10))
 
 
-def test_a_validation_set_that_is_too_small_is_reported(tmp_path):
+@pytest.mark.parametrize(("examples", "world"), [(1, 2), (4, 2), (5, 2), (9, 4)])
+def test_every_process_has_as_many_batches_however_small_the_validation_set(tmp_path, examples, world):
+    run = make_run(tmp_path / "run", training__validation_examples=examples)
+    loaders = [make_data(run, rank=rank, world=world).val_dataloader() for rank in range(world)]
+    assert len({len(loader) for loader in loaders}) == 1
+    assert sorted(chain(*map(counted, loaders))) == list(range(examples))
+
+
+def test_a_training_set_smaller_than_the_number_of_processes_is_repeated(tmp_path):
     examples = [(torch.rand(3, 24, 24), place % 2) for place in range(20)]
-    data = from_datasets(examples, examples[:4]).as_config()
-    run = make_run(tmp_path / "run", data=data, hardware__devices=2, training__accumulate=1)
-    with pytest.raises(ValueError, match="the validation set: 4 examples are too few for 2 devices"):
-        make_data(run)
+    run = make_run(tmp_path / "run", data=from_datasets(examples[:1], examples).as_config())
+    for rank in range(4):
+        assert ids(make_data(run, rank=rank, world=4).train_dataloader()) == [[0]] * 8

@@ -50,6 +50,13 @@ class TestOrthogonalize:
         assert found.min() > 0.6
         assert found.max() < 1.3
 
+    @given(rows=st.integers(1, 6), columns=st.integers(1, 6), seed=st.integers(0, 2**31))
+    def test_a_batch_is_that_of_its_members(self, rows, columns, seed):
+        torch.manual_seed(seed)
+        matrices = torch.randn(2, 3, rows, columns, dtype=torch.float64)
+        for found, matrix in zip(orthogonalize(matrices).flatten(0, 1), matrices.flatten(0, 1), strict=True):
+            torch.testing.assert_close(found, slow_orthogonalize(matrix), rtol=0, atol=1e-11)
+
     def test_a_gradient_of_zeros_moves_nothing(self):
         assert torch.equal(orthogonalize(torch.zeros(3, 4)), torch.zeros(3, 4))
 
@@ -68,6 +75,31 @@ class TestSteps:
             weight.grad = gradient
             optimizer.step()
         torch.testing.assert_close(weight.detach(), slow_matrix(start, gradients, blocks), rtol=0, atol=1e-10)
+
+    def test_matrices_of_several_shapes_and_groups_each_follow_the_reference(self):
+        """Those of the same shape are orthogonalized together; a matrix without a gradient stays."""
+        torch.manual_seed(0)
+        shapes = [(1, (4, 4)), (3, (12, 4)), (1, (4, 4)), (1, (8, 4)), (2, (8, 8)), (1, (4, 8)), (1, (4, 4))]
+        starts = [torch.randn(shape, dtype=torch.float64) for _, shape in shapes]
+        weights = [torch.nn.Parameter(start.clone()) for start in starts]
+        groups: dict[int, list[torch.nn.Parameter]] = {}
+        for (blocks, _), weight in zip(shapes, weights, strict=True):
+            groups.setdefault(blocks, []).append(weight)
+        optimizer = Muon(
+            [
+                {"params": params, "matrix_blocks": blocks, "lr": RATE, "weight_decay": DECAY}
+                for blocks, params in groups.items()
+            ],
+            momentum=MOMENTUM,
+        )
+        gradients = [[torch.randn_like(start) for _ in range(3)] for start in starts]
+        for step in range(3):
+            for weight, own in zip(weights[:-1], gradients, strict=False):
+                weight.grad = own[step]
+            optimizer.step()
+        for (blocks, _), start, weight, own in zip(shapes[:-1], starts, weights, gradients, strict=False):
+            torch.testing.assert_close(weight.detach(), slow_matrix(start, own, blocks), rtol=0, atol=1e-10)
+        assert torch.equal(weights[-1], starts[-1])
 
     def test_everything_else_is_adams_to_the_bit(self):
         torch.manual_seed(0)

@@ -132,3 +132,40 @@ class TestMuon:
         model = liere.create_model(None, encoding="liere8", **SIZE)
         found = groups(model, OptimizerConfig(name="muon", generator_learning_rate=7e-5))
         assert {rate for name, (rate, _) in found.items() if "generators" in name} == {7e-5}
+
+
+class TestFusedAdam:
+    def test_it_is_adamw_up_to_rounding(self):
+        torch.manual_seed(0)
+        model = liere.create_model(None, encoding="liere8", **SIZE)
+        other = liere.create_model(None, encoding="liere8", **SIZE)
+        other.load_state_dict(model.state_dict())
+        config = OptimizerConfig(learning_rate=1e-2, weight_decay=0.1, betas=(0.8, 0.95))
+        ours = make_optimizer(model, config)
+        theirs = torch.optim.AdamW(
+            [{**group, "params": [], "fused": False} for group in ours.param_groups], betas=(0.8, 0.95)
+        )
+        twins = dict(zip(model.parameters(), other.parameters(), strict=True))
+        for mine, group in zip(ours.param_groups, theirs.param_groups, strict=True):
+            group["params"] = [twins[parameter] for parameter in mine["params"]]
+        for _ in range(5):
+            for parameter, twin in twins.items():
+                parameter.grad = torch.randn_like(parameter)
+                twin.grad = parameter.grad.clone()
+            ours.step()
+            theirs.step()
+        for parameter, twin in twins.items():
+            torch.testing.assert_close(parameter, twin, rtol=1e-5, atol=1e-6)
+
+    @pytest.mark.parametrize("name", ["adam", "muon"])
+    def test_gradients_can_be_clipped_in_mixed_precision(self, name):
+        """Lightning refuses to clip for optimizers that unscale gradients themselves."""
+        pytest.importorskip("tests.training.requirements")
+        from liere.optional.lightning_import import import_lightning
+
+        import_lightning()
+        from lightning.fabric.plugins.precision.amp import _optimizer_handles_unscaling
+
+        optimizer = make_optimizer(liere.create_model(None, encoding="liere8", **SIZE), OptimizerConfig(name=name))
+        assert all(group["fused"] for group in optimizer.param_groups)
+        assert not _optimizer_handles_unscaling(optimizer)

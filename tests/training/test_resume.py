@@ -321,14 +321,22 @@ class TestSignals:
 
 class TestEnds:
     def test_a_finished_run_is_left_as_it_is(self, uninterrupted, monkeypatch):
-        before = {path: path.stat().st_mtime_ns for path in uninterrupted.folder.rglob("*") if path.name != ".lock"}
+        before = {
+            path: path.stat().st_mtime_ns
+            for path in uninterrupted.folder.rglob("*")
+            if not path.name.startswith(".lock")
+        }
         monkeypatch.setattr(Classifier, "training_step", lambda *_: pytest.fail("trained"))
         assert resume(uninterrupted) == uninterrupted.result()
-        after = {path: path.stat().st_mtime_ns for path in uninterrupted.folder.rglob("*") if path.name != ".lock"}
+        after = {
+            path: path.stat().st_mtime_ns
+            for path in uninterrupted.folder.rglob("*")
+            if not path.name.startswith(".lock")
+        }
         assert after == before
 
     def test_a_run_holds_what_its_description_says(self, uninterrupted):
-        names = {path.name for path in uninterrupted.folder.iterdir()} - {".lock"}
+        names = {path.name for path in uninterrupted.folder.iterdir() if not path.name.startswith(".lock")}
         files = {"config.yaml", "facts.json", "metrics.csv", "result.json", "final.safetensors", "best.safetensors"}
         assert names == files | {"checkpoints", "tensorboard"}
         assert {path.name for path in uninterrupted.checkpoints.iterdir()} == {"last.ckpt", "previous.ckpt"}

@@ -11,7 +11,7 @@ import yaml
 from liere.runs.config_file import parse_config
 from liere.runs.run import open_run
 from liere.training import start
-from liere.training.start import SignalStop, begin_run, check_run, train_run
+from liere.training.start import SignalStop, begin_run, check_again, check_run, train_run
 from tests.training.tiny import CONFIG, make_run, quiet
 
 pytestmark = quiet
@@ -65,12 +65,30 @@ class TestBeginning:
 
     def test_further_processes_open_what_the_first_one_has_made(self, tmp_path, lines, monkeypatch):
         make_run(tmp_path / "run")
+        two = config(hardware__devices="2")
         monkeypatch.setenv("LOCAL_RANK", "1")
-        assert begin_run(config(), tmp_path / "run", lines.append).folder == tmp_path / "run"
-        assert begin_run(config(), tmp_path / "run", lines.append, dry=True) is None
+        assert begin_run(two, tmp_path / "run", lines.append).folder == tmp_path / "run"
+        assert begin_run(two, tmp_path / "run", lines.append, dry=True) is None
         monkeypatch.setattr(start, "PATIENCE", 0.0)
         with pytest.raises(FileNotFoundError, match=r"the first process did not create .*: use a shared folder"):
-            begin_run(config(), tmp_path / "other", lines.append)
+            begin_run(two, tmp_path / "other", lines.append)
+        assert lines == []
+
+    def test_another_task_of_slurm_with_one_device_makes_its_own_run(self, tmp_path, lines, monkeypatch):
+        monkeypatch.setenv("SLURM_PROCID", "1")
+        monkeypatch.setenv("SLURM_NTASKS", "2")
+        assert begin_run(config(), tmp_path / "run", lines.append).folder == tmp_path / "run"
+        assert lines
+
+    def test_another_number_of_processes_is_reported_before_there_is_a_folder(self, tmp_path, lines, monkeypatch):
+        monkeypatch.setenv("RANK", "1")
+        monkeypatch.setenv("WORLD_SIZE", "2")
+        with pytest.raises(ValueError, match="WORLD_SIZE=2 in the environment"):
+            begin_run(config(), tmp_path / "run", lines.append)
+        run = make_run(tmp_path / "other")
+        with pytest.raises(ValueError, match="WORLD_SIZE=2 in the environment"):
+            check_again(run, lines.append)
+        assert not (tmp_path / "run").exists()
         assert lines == []
 
 

@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("tests.training.requirements")
 
+from liere.runs.run import open_run
 from liere.training import fit
 from liere.training.start import SignalStop, train_run
 from liere.training.stop_requests import StoppedError
@@ -35,7 +36,8 @@ def test_a_signal_is_an_interruption_that_says_how_to_resume(tmp_path, monkeypat
     assert lines == [f"run: stopped by SIGTERM; resume with: liere train --resume {run.folder}"]
     assert str(stop.value) == lines[0]
     monkeypatch.setenv("LOCAL_RANK", "1")  # other processes exit silently with code 0
+    two = open_run(run.folder, {"hardware.devices": "2"})
     with pytest.raises(SystemExit) as stop:
-        train_run(run, tell=lines.append, warn=ignore)
+        train_run(two, tell=lines.append, warn=ignore)
     assert stop.value.code == 0
     assert len(lines) == 1

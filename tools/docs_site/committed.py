@@ -55,7 +55,7 @@ def show(value: Any, style: str = "") -> str:
 
 def _matching(rows: list[Any], conditions: str, path: str) -> Any:
     wanted = [text.partition("=")[::2] for text in re.split(r",(?=\w+=)", conditions)]
-    found = [row for row in rows if all(str(row[name]) == value for name, value in wanted)]
+    found = [row for row in rows if all(str(row.get(name)) == value for name, value in wanted)]
     if len(found) != 1:
         raise LookupError(f"{path}: {len(found)} elements have {conditions}")
     return found[0]

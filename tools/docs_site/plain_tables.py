@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from itertools import pairwise, takewhile
 
-from liere.bench.tables import Table as BenchTable
+from liere.bench.table_parts import Table as BenchTable
 from liere.report.table_cells import Cell, Column, Table
 
 __all__ = ["bench_table", "cell", "markdown_tables", "plain_table", "with_seeds"]

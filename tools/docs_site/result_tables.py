@@ -37,7 +37,7 @@ def robustness() -> list[Table]:
 def bench(question: str) -> list[Table]:
     """Return the tables of a benchmark."""
     return [
-        bench_table(table, heads=2 if table.header[0] in ("situation", "varied") else 1)
+        bench_table(table, heads=2 if table.header[0] in ("situation", "varied", "encoding") else 1)
         for table in make_tables(numbers_of(f"bench_{question}.json"))
     ]
 
@@ -104,7 +104,10 @@ TABLES: dict[str, Callable[[], list[Table]]] = {
     "attention_scale": attention_scale,
     "sensitivity": sensitivity,
     **{f"studies/{name}": partial(study_table, name) for name in ("larger", "cifar10", "start")},
-    **{f"bench/{name}": partial(bench, name) for name in ("rotations", "memory", "scaling", "loading")},
+    **{
+        f"bench/{name}": partial(bench, name)
+        for name in ("rotations", "memory", "scaling", "loading", "training", "gpu")
+    },
     "bench/step": partial(bench_without_placement, "step"),
     "bench/placement": partial(bench_of_placement, "step"),
     "bench/placement_second": partial(bench_of_placement, "step_second"),

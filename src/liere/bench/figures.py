@@ -125,10 +125,52 @@ def _points(record: dict[str, Any], path: Path) -> None:
         _title(figure, record, "Point clouds: every sample has its own positions")
         _models(axes[0, 0], timed, [row["ratio"] for row in timed])
         axes[0, 0].set(title=f"train step, {timed[0]['situation']}", xlabel="times as long as without positions")
-        _models(axes[0, 1], weighed, [row["memory"] for row in weighed])
-        axes[0, 1].set(title=f"memory, {weighed[0]['situation']}", xlabel="times queries, keys and their gradients")
+        if weighed:
+            _models(axes[0, 1], weighed, [row["memory"] for row in weighed])
+            axes[0, 1].set(title=f"memory, {weighed[0]['situation']}", xlabel="times queries, keys and their gradients")
         for ax in axes[0]:
             ax.title.set_fontsize(9)
+
+
+def _training(record: dict[str, Any], path: Path) -> None:
+    rows = record["rows"]
+    parts = [part for part in rows[0]["shares"] if part not in ("forward", "backward", "optimizer step")]
+    with canvas(path, 1, 2, cell=(6.0, 3.2)) as (figure, axes):
+        _title(figure, record, "Training with the demo's recipe: liere train and bare loops")
+        height = 0.8 / len(rows)
+        for ax, names, find in (
+            (axes[0, 0], list(rows[0]["loops"]), lambda row, name: row["loops"][name]["ratio"]),
+            (axes[0, 1], parts, lambda row, name: row["shares"][name]),
+        ):
+            for place, row in enumerate(rows):
+                known = [name for name in names if name in row["loops"] or name in parts]
+                heights = [names.index(name) + (place + 0.5) * height - 0.4 for name in known]
+                color, label = COLORS.get(row["encoding"], MUTED), encoding_label(row["encoding"])
+                _bars(ax, heights, [find(row, name) for name in known], height=height, color=color, label=label)
+            ax.set(yticks=range(len(names)))
+            ax.set_yticklabels(names)
+            ax.invert_yaxis()
+        axes[0, 0].set(xlabel="time relative to the bare loop")
+        axes[0, 0].axvline(1, color=INK, lw=0.8, ls="--")
+        axes[0, 1].set(xlabel="share of the time of a run, besides the model")
+        axes[0, 1].legend(frameon=False)
+
+
+def _gpu(record: dict[str, Any], path: Path) -> None:
+    groups = group_rows([row for row in record["rows"] if row["part"] == "step"], "situation")
+    height = 1.4 + 0.3 * max(map(len, groups.values()))
+    with canvas(path, len(groups), 1, cell=(8.0, height)) as (figure, axes):
+        figure.suptitle("PREDICTED from data sheets, not measured: a train step on a GPU", fontsize=11)
+        for ax, (situation, rows) in zip(axes[:, 0], groups.items(), strict=True):
+            for shift, gpu in zip((-0.2, 0.2), rows[0]["ratio"], strict=True):
+                places = [place + shift for place in range(len(rows))]
+                color = COLORS["liere8"] if shift < 0 else COLORS["liere"]
+                ax.barh(places, [row["ratio"][gpu] for row in rows], height=0.38, color=color, label=gpu)
+            ax.axvline(1, color=INK, lw=0.8, ls="--")
+            ax.set(title=situation, xlabel="predicted time relative to absolute", yticks=range(len(rows)))
+            ax.set_yticklabels([row["model"] + ("" if row["how"] == "liere" else f", {row['how']}") for row in rows])
+            ax.invert_yaxis()
+            ax.legend(frameon=False)
 
 
 def _models(ax: Any, rows: list[dict[str, Any]], ratios: list[dict[str, Any]]) -> None:
@@ -174,4 +216,6 @@ FIGURES: dict[str, Callable[[dict[str, Any], Path], None]] = {
     "scaling": _scaling,
     "loading": _loading,
     "points": _points,
+    "training": _training,
+    "gpu": _gpu,
 }

@@ -58,7 +58,10 @@ def measure(settings: Settings) -> Answer:
     rounds = settings.choose_rounds(full=5, quick=3)
     situation, loads = (QUICK_SITUATION, QUICK_LOADS) if settings.quick else (SITUATION, LOADS)
     notes = ["Clouds are uniform in the unit cube; generators are new. none: the same model without positions."]
-    return Answer(rounds, [*_time(situation, rounds, settings), *_weigh(loads, settings)], notes)
+    rows = _time(situation, rounds, settings)
+    if settings.device.type == "cpu":
+        return Answer(rounds, [*rows, *_weigh(loads, settings)], notes)
+    return Answer(rounds, rows, [*notes, "Memory is measured on the CPU only."])
 
 
 def _time(situation: Situation, rounds: int, settings: Settings) -> list[dict[str, Any]]:
@@ -70,7 +73,8 @@ def _time(situation: Situation, rounds: int, settings: Settings) -> list[dict[st
         )
         for name in ENCODINGS
     }
-    steps = {name: train_step(model, clouds, labels) for name, model in models.items()}
+    clouds, labels = clouds.to(settings.device), labels.to(settings.device)
+    steps = {name: train_step(model.to(settings.device), clouds, labels) for name, model in models.items()}
     result = race(steps, rounds, name=situation.name, watch=settings.watch)
     return [
         {

@@ -9,6 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from liere.bench.devices import device_name
 from liere.bench.race import Watch, watch_nothing
 from liere.files.writing import write_atomically
 from liere.machine import machine, versions
@@ -16,6 +19,7 @@ from liere.machine import machine, versions
 __all__ = ["Answer", "Settings", "group_rows", "make_record", "system_load", "write_record"]
 
 Row = dict[str, Any]
+CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
@@ -26,11 +30,13 @@ class Settings:
         quick: Whether to use small sizes and few rounds.
         rounds: Number of rounds of every race; None for the default of the question.
         watch: Progress callback.
+        device: Device that does the work.
     """
 
     quick: bool = False
     rounds: int | None = None
     watch: Watch = watch_nothing
+    device: torch.device = CPU
 
     def choose_rounds(self, full: int, quick: int) -> int:
         """Return the requested number of rounds, or else the default for a full or quick run."""
@@ -55,7 +61,13 @@ class Answer:
 
 
 def make_record(
-    question: str, answer: Answer, *, quick: bool, load: float | None = None, arguments: str | None = None
+    question: str,
+    answer: Answer,
+    *,
+    quick: bool,
+    load: float | None = None,
+    arguments: str | None = None,
+    device: torch.device = CPU,
 ) -> dict[str, Any]:
     """Return the answer together with the command, date, machine and versions.
 
@@ -65,14 +77,16 @@ def make_record(
         quick: Whether it was a quick run with small sizes and few rounds.
         load: System load before the first measurement, if known.
         arguments: What follows `liere bench` on the command line, if it is more than the name of the question.
+        device: Device that did the work.
     """
+    elsewhere = "" if device.type == "cpu" else f" --device {device}"
     return {
-        "command": f"liere bench {arguments or question}" + (" --quick" if quick else ""),
+        "command": f"liere bench {arguments or question}" + (" --quick" if quick else "") + elsewhere,
         "question": question,
         "quick": quick,
         "rounds": answer.rounds,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine() | {"load_before": load},
+        "machine": machine() | {"load_before": load, "device": device_name(device)},
         "versions": versions(),
         "notes": answer.notes,
         "rows": answer.rows,

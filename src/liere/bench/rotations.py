@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from liere.bench.devices import wait_for
 from liere.bench.race import Race, race, spread
 from liere.bench.record import Answer, Settings
 from liere.encodings.liere import LieRE
@@ -101,7 +102,7 @@ def measure(settings: Settings) -> Answer:
 
 def _measure_case(case: Case, settings: Settings) -> dict[str, Any]:
     torch.manual_seed(0)
-    positions, generators = case.positions(), case.generators()
+    positions, generators = case.positions().to(settings.device), case.generators().to(settings.device)
     rotations = next(position_rotations(positions, generators))
     X = skew_at_positions(positions, generators[0]).reshape(-1, case.block_size, case.block_size)
     norms = (torch.linalg.matrix_norm(X) / math.sqrt(2)).tolist()
@@ -114,7 +115,7 @@ def _measure_case(case: Case, settings: Settings) -> dict[str, Any]:
         "exp_skew": (exp_skew, X, gradient),
         "layer": (lambda A: next(position_rotations(positions, A)), generators, torch.randn_like(rotations)),
     }
-    product = functools.partial(torch.bmm, X, X, out=torch.empty_like(X))
+    product = functools.partial(_product, X, torch.empty_like(X))
     forward = race(
         {name: functools.partial(_forward, function, x) for name, (function, x, _) in calls.items()}
         | {PRODUCT: product},
@@ -141,14 +142,22 @@ def _measure_case(case: Case, settings: Settings) -> dict[str, Any]:
     }
 
 
+def _product(X: Tensor, out: Tensor) -> None:
+    torch.bmm(X, X, out=out)
+    wait_for(X.device)
+
+
 def _forward(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     with torch.no_grad():
-        return function(x)
+        found = function(x)
+    wait_for(x.device)
+    return found
 
 
 def _forward_backward(function: Callable[[Tensor], Tensor], x: Tensor, gradient: Tensor) -> Tensor:
     x = x.detach().requires_grad_()
     (found,) = torch.autograd.grad(function(x), x, gradient)
+    wait_for(x.device)
     return found
 
 

@@ -83,9 +83,12 @@ def _value(varied: str, setup: Setup) -> int:
 def _measure_setup(setup: Setup, rounds: int, settings: Settings) -> dict[str, Any]:
     torch.manual_seed(0)
     image_size = tuple(PATCH * n for n in setup.grid)
-    images, labels = random_batch(setup.batch_size, image_size, num_classes=NUM_CLASSES)
+    images, labels = random_batch(setup.batch_size, image_size, num_classes=NUM_CLASSES, device=settings.device)
     own = f"liere{setup.block_size}"
-    steps = {encoding: train_step(_model(encoding, image_size), images, labels) for encoding in ("absolute", own)}
+    steps = {
+        encoding: train_step(_model(encoding, image_size).to(settings.device), images, labels)
+        for encoding in ("absolute", own)
+    }
     grid = "x".join(map(str, setup.grid))
     name = f"{grid} tokens, block size {setup.block_size}, batch {setup.batch_size}"
     result = race(steps, rounds, name=name, watch=settings.watch)

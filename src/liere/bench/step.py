@@ -79,7 +79,10 @@ def _measure_situation(situation: Situation, has_timm: bool, rounds: int, settin
     models |= {name: _own_model(encoding, situation, position_shift=SHIFT) for name, encoding in twins.items()}
     if has_timm:
         models |= _timm_models(situation)
-    images, labels = random_batch(situation.batch_size, situation.image_size, num_classes=NUM_CLASSES)
+    models = {name: model.to(settings.device) for name, model in models.items()}
+    images, labels = random_batch(
+        situation.batch_size, situation.image_size, num_classes=NUM_CLASSES, device=settings.device
+    )
 
     def run(what: str, contestants: dict[str, Callable[[], Any]]) -> Race:
         return race(contestants, rounds, name=f"{situation.name}, {what}", watch=settings.watch)

@@ -3,59 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
+from liere.bench.gpu_tables import gpu_tables
 from liere.bench.record import group_rows
+from liere.bench.table_parts import Table, rule, seconds, with_quartiles
 
-__all__ = ["Table", "make_tables", "with_quartiles"]
+__all__ = ["make_tables"]
 
 BASELINE = "absolute"
-
-
-class Table(NamedTuple):
-    """A table with its title and legend."""
-
-    title: str
-    header: list[str]
-    rows: list[list[str]]
-    legend: list[str]
 
 
 def make_tables(record: dict[str, Any]) -> list[Table]:
     """Return the tables of a record, one per situation."""
     return TABLES[record["question"]](record)
-
-
-def seconds(value: float) -> str:
-    """Return a time in readable units.
-
-    Example:
-        >>> seconds(0.0123), seconds(3.456), seconds(-0.0004)
-        ('12.3 ms', '3.46 s', '-0.4 ms')
-    """
-    return f"{value:.2f} s" if abs(value) >= 1 else f"{1000 * value:.1f} ms"
-
-
-def with_quartiles(found: dict[str, Any], *, digits: int = 2, scale: float = 1.0) -> str:
-    """Return a median with its quartiles as text.
-
-    Example:
-        >>> with_quartiles({"median": 1.07, "quartiles": [0.947, 1.116]})
-        '1.07 [0.95-1.12]'
-    """
-    low, median, high = (scale * value for value in (found["quartiles"][0], found["median"], found["quartiles"][1]))
-    return f"{median:.{digits}f} [{low:.{digits}f}-{high:.{digits}f}]"
-
-
-def _rule(record: dict[str, Any]) -> list[str]:
-    """Return the part of the legend that all tables of times share."""
-    rounds = sorted({row.get("rounds", record["rounds"]) for row in record["rows"]})
-    spread = f"median [quartiles] over {' or '.join(map(str, rounds))} rounds"
-    return [
-        f"Ratios are taken within a round, in which all candidates take turns: {spread}.",
-        "Absolute times are given for the baseline only: median times mix slow and fast rounds and can contradict the",
-        "ratios. The JSON file has all times.",
-    ]
 
 
 def _rotations(record: dict[str, Any]) -> list[Table]:
@@ -84,7 +45,7 @@ def _rotations(record: dict[str, Any]) -> list[Table]:
         "exp_skew: for the same matrices. layer: from positions and generators; if positions are multiples of",
         "each other, it needs fewer products and may exceed the limit.",
     ]
-    return [tables[0], tables[1]._replace(legend=legend + _rule(record))]
+    return [tables[0], tables[1]._replace(legend=legend + rule(record))]
 
 
 def _step(record: dict[str, Any]) -> list[Table]:
@@ -105,7 +66,7 @@ def _step(record: dict[str, Any]) -> list[Table]:
     ]
     legend = [
         "Train step: forward, loss, backward. Inference: rotations are cached from the previous call.",
-        *_rule(record),
+        *rule(record),
         "none does less work than absolute, so its excess over 1 is noise: differences of that size mean nothing.",
     ]
     return [*tables[:-1], tables[-1]._replace(legend=legend + record["notes"]), *_placement(record)]
@@ -121,7 +82,7 @@ def _timm(record: dict[str, Any]) -> list[Table]:
     header = ["model", "train step, to the original", "inference, to the original"]
     legend = ["Train step: forward, loss, backward. Inference: rotations are cached from the previous call."]
     title = f"What does converting {first['name']} cost? {first['situation']}"
-    return [Table(title, header, rows, legend + _rule(record) + record["notes"])]
+    return [Table(title, header, rows, legend + rule(record) + record["notes"])]
 
 
 def _placement(record: dict[str, Any]) -> list[Table]:
@@ -173,7 +134,7 @@ def _scaling(record: dict[str, Any]) -> list[Table]:
         for row in record["rows"]
     ]
     header = ["varied", "value", "absolute", "LieRE / absolute"]
-    legend = ["A train step of a transformer with 2 layers of ViT-S.", *_rule(record)]
+    legend = ["A train step of a transformer with 2 layers of ViT-S.", *rule(record)]
     return [Table("How does the cost of LieRE grow?", header, rows, legend)]
 
 
@@ -187,7 +148,7 @@ def _loading(record: dict[str, Any]) -> list[Table]:
     legend = [
         *record["notes"],
         "Ratio: time that loading adds to a step without workers. If it is below 1, one worker hides it.",
-        *_rule(record),
+        *rule(record),
     ]
     return [Table("Does training wait for data?", header, rows, legend)]
 
@@ -207,14 +168,55 @@ def _points(record: dict[str, Any]) -> list[Table]:
         [row["model"], f"{row['used_bytes'] / 2**30:.2f} GB", f"{row['memory']['median']:.2f}"] for row in weighed
     ]
     header = ["model", "train step, to none", "to rope_mixed"]
-    legend = [*record["notes"], *_rule({**record, "rows": timed})]
+    legend = [*record["notes"], *rule({**record, "rows": timed})]
     explained = [
         "One forward and backward pass of rope(q, k, positions), each in a fresh process. Tensors: queries, keys and",
         "their gradients.",
     ]
+    table = Table(f"What do positions of each sample cost? {timed[0]['situation']}", header, steps, legend)
+    if not weighed:
+        return [table]
+    title = f"And memory? {weighed[0]['situation']}"
+    return [table, Table(title, ["model", "memory", "to the tensors"], memory, explained)]
+
+
+def _training(record: dict[str, Any]) -> list[Table]:
+    loops = [
+        [
+            row["encoding"],
+            name,
+            with_quartiles(found["examples_per_second"], digits=0),
+            with_quartiles(found["ratio"], digits=3),
+            with_quartiles(found["share_of_limit"], digits=0, scale=100),
+        ]
+        for row in record["rows"]
+        for name, found in row["loops"].items()
+    ]
+    rows = record["rows"]
+    shares = [
+        [part, *(with_quartiles(row["shares"][part], digits=1, scale=100) for row in rows)]
+        for part in rows[0]["shares"]
+    ]
+    shares.append(["not the model", *(with_quartiles(row["not_the_model"], digits=1, scale=100) for row in rows)])
+    about_loops = [
+        "The same model, examples and random draws; liere train without its start, validations and checkpoints. Limit:",
+        "the speed of a large matrix product in the same rounds, for the multiply-adds of liere flops, three passes.",
+        *rule(record)[:1],
+    ]
+    about_shares = [
+        "Loop: Lightning's own, and the seed of each step. Start and end happen once per run. Not the model: all but",
+        "forward, backward and optimizer step, as a share of the run without validations and checkpoints.",
+        *record["notes"],
+    ]
+    header = ["encoding", "loop", "examples per second", "time / bare loop", "% of limit"]
     return [
-        Table(f"What do positions of each sample cost? {timed[0]['situation']}", header, steps, legend),
-        Table(f"And memory? {weighed[0]['situation']}", ["model", "memory", "to the tensors"], memory, explained),
+        Table("How fast is training?", header, loops, about_loops),
+        Table(
+            "Where does the time of a run go? In percent",
+            ["part", *(row["encoding"] for row in rows)],
+            shares,
+            about_shares,
+        ),
     ]
 
 
@@ -226,4 +228,6 @@ TABLES: dict[str, Callable[[dict[str, Any]], list[Table]]] = {
     "scaling": _scaling,
     "loading": _loading,
     "points": _points,
+    "training": _training,
+    "gpu": gpu_tables,
 }

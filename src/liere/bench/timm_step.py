@@ -33,11 +33,11 @@ def measure(name: str, settings: Settings) -> Answer:
     """
     require("timm")
     torch.manual_seed(0)
-    models = _models(name, settings.quick)
+    models = {model: module.to(settings.device) for model, module in _models(name, settings.quick).items()}
     rounds = settings.choose_rounds(full=7, quick=3)
     size = _image_size(models["original"])
     batch_size = 1 if settings.quick else BATCH_SIZE
-    images, labels = random_batch(batch_size, size, num_classes=NUM_CLASSES)
+    images, labels = random_batch(batch_size, size, num_classes=NUM_CLASSES, device=settings.device)
     steps = {model: train_step(module.train(), images, labels) for model, module in models.items()}
     train = race(steps, rounds, name=f"{name}, train step", watch=settings.watch)
     calls = {model: inference(module.eval(), images) for model, module in models.items()}

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from liere.commands.arguments import positive_number
@@ -25,6 +26,14 @@ QUESTIONS = {
     "scaling": "how does the cost grow with tokens, block size, axes and batch size?",
     "loading": "does training wait for data?",
     "points": "how much time and memory do per-sample positions cost? A train step over point clouds",
+    "training": "how much time does training spend on anything but the model?",
+    "gpu": "what would a train step take on a GPU? Counted and predicted, not measured; needs no GPU",
+}
+CPU_ONLY = {
+    "memory": "it measures the memory of a process",
+    "loading": "it measures the loading of data",
+    "training": "it trains with the recipe of the demo, which is one for the CPU",
+    "gpu": "it counts, and needs no device",
 }
 
 
@@ -60,6 +69,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="for the question step: compare this timm model with its conversion to LieRE_8 instead",
     )
+    parser.add_argument(
+        "--device",
+        default="cpu",
+        metavar="NAME",
+        help="device that does the work: cpu, cuda, mps (default: cpu); memory, loading and gpu are for the CPU only",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON, by question, instead of tables")
 
 
@@ -69,40 +84,49 @@ def run(args: argparse.Namespace) -> None:
         raise InputError(f"unknown question {args.question!r}: {suggest(args.question, [*QUESTIONS, 'all'])}")
     if args.timm is not None and args.question != "step":
         raise InputError(f"--timm {args.timm} belongs to the question step, got {args.question!r}: liere bench step")
+    from liere.bench.devices import check_device
     from liere.bench.record import system_load
     from liere.files.writing import prepare_folder
     from liere.report.drawing import require_matplotlib
 
+    device = check_device(args.device)
+    questions = _questions(args.question, device.type)
     require_matplotlib()
     prepare_folder(args.output, "--output")
     load, records = system_load(), {}
     with _threads(args.threads):
-        for question in QUESTIONS if args.question == "all" else [args.question]:
-            record = _answer(question, args, load)
+        for question in questions:
+            record = _answer(question, args, load, device)
             records[record["question"]] = record
     if args.json:
         say(json.dumps(records, indent=1))
 
 
-def _answer(question: str, args: argparse.Namespace, load: float | None) -> dict[str, Any]:
-    from liere.bench import loading, memory, points, rotations, scaling, step, timm_step
+def _questions(asked: str, device: str) -> list[str]:
+    """Return the questions to answer on a device."""
+    if asked != "all":
+        if device != "cpu" and asked in CPU_ONLY:
+            raise InputError(f"the question {asked} is for the CPU only, since {CPU_ONLY[asked]}: leave out --device")
+        return [asked]
+    left_out = [question for question in QUESTIONS if device != "cpu" and question in CPU_ONLY]
+    for question in left_out:
+        say(f"left out: {question}, which is for the CPU only, since {CPU_ONLY[question]}")
+    return [question for question in QUESTIONS if question not in left_out]
+
+
+def _answer(question: str, args: argparse.Namespace, load: float | None, device: Any) -> dict[str, Any]:
+    from liere.bench import timm_step
     from liere.bench.figures import draw_record
     from liere.bench.record import Settings, make_record, write_record
 
-    modules = {
-        "rotations": rotations,
-        "step": step,
-        "memory": memory,
-        "scaling": scaling,
-        "loading": loading,
-        "points": points,
-    }
-    settings = Settings(quick=args.quick, rounds=args.rounds, watch=_watcher())
+    settings = Settings(quick=args.quick, rounds=args.rounds, watch=_watcher(), device=device)
+    threads = "" if args.threads is None else f" --threads {args.threads}"
     if args.timm is None:
-        record = make_record(question, modules[question].measure(settings), quick=args.quick, load=load)
+        name, answer, arguments = question, _module(question).measure(settings), question + threads
     else:
-        answer = timm_step.measure(args.timm, settings)
-        record = make_record("timm", answer, quick=args.quick, load=load, arguments=f"step --timm {args.timm}")
+        name, answer = "timm", timm_step.measure(args.timm, settings)
+        arguments = f"step --timm {args.timm}{threads}"
+    record = make_record(name, answer, quick=args.quick, load=load, arguments=arguments, device=device)
     path = write_record(record, args.output)
     draw_record(record, path.with_suffix(".png"))
     if not args.json:
@@ -110,6 +134,24 @@ def _answer(question: str, args: argparse.Namespace, load: float | None) -> dict
         say(f"wrote {path} and {path.with_suffix('.png').name}")
         say()
     return record
+
+
+def _module(question: str) -> ModuleType:
+    if question == "training":  # needs packages for training, which the others do without
+        from liere.bench import training
+
+        return training
+    from liere.bench import gpu, loading, memory, points, rotations, scaling, step
+
+    return {
+        "rotations": rotations,
+        "step": step,
+        "memory": memory,
+        "scaling": scaling,
+        "loading": loading,
+        "points": points,
+        "gpu": gpu,
+    }[question]
 
 
 def _watcher() -> Callable[[str, int, int], None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from liere.comparison.plan import Plan
 from liere.evaluation.summary import examples_to_target, plain_evaluations
 from liere.runs.encoding_names import encoding_names
@@ -10,7 +12,9 @@ from liere.terminal.messages import say, warn
 from liere.terminal.progress import ProgressLine
 from liere.terminal.text_table import text_table
 
-__all__ = ["ComparisonDisplay", "run_state"]
+__all__ = ["ComparisonDisplay", "run_state", "states"]
+
+MOST_SHOWN = 8  # active runs; a cluster may have hundreds
 
 
 class ComparisonDisplay:
@@ -56,11 +60,18 @@ class ComparisonDisplay:
 
     def show(self, running: list[Run]) -> None:
         """Show the progress of the active runs."""
-        self.line.show(f"{self.ended} of {len(self.plan.runs)} done; " + "; ".join(map(run_state, running)))
+        self.line.show(f"{self.ended} of {len(self.plan.runs)} done; {states(running)}")
 
     def clear(self) -> None:
         """Erase the progress line."""
         self.line.clear()
+
+
+def states(running: Sequence[Run]) -> str:
+    """Return a short text on the progress of active runs, of which only the first few are named."""
+    more = len(running) - MOST_SHOWN
+    named = "; ".join(map(run_state, running[:MOST_SHOWN]))
+    return f"{named}; and {more} more" if more > 0 else named
 
 
 def run_state(run: Run) -> str:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
 import yaml
 
+from liere.comparison.executors.contract import Executor
+from liere.comparison.executors.local import LocalExecutor
 from liere.comparison.planned_run import PlannedRun, check_recipe
 from liere.encodings import PositionEncoding
 from liere.errors import InputError
-from liere.machine import available_cores
 from liere.runs.conditions import Condition
-from liere.runs.config import RunConfig
 from liere.runs.config_file import parse_config
 from liere.runs.encoding_text import encoding_text, file_name, parse_encoding
 from liere.runs.model import build_model
 
-__all__ = ["Plan", "default_slots", "make_plan"]
+__all__ = ["Plan", "make_plan"]
 
 
 @dataclass(frozen=True)
@@ -30,12 +29,14 @@ class Plan:
     Attributes:
         folder: Folder of the comparison.
         runs: Runs to train and test.
-        slots: Number of parallel processes.
+        slots: How many runs are executed at the same time; None for as many as possible.
+        executor: Who executes them.
     """
 
     folder: Path
     runs: list[PlannedRun]
-    slots: int
+    slots: int | None
+    executor: Executor = field(default_factory=LocalExecutor)
 
     @property
     def sizes(self) -> list[int]:
@@ -55,6 +56,7 @@ def make_plan(
     folder: Path,
     slots: int | None,
     source: str = "",
+    executor: Executor | None = None,
 ) -> Plan:
     """Return the plan of a comparison, with every configuration checked.
 
@@ -66,8 +68,9 @@ def make_plan(
         sizes: Image sizes to evaluate at; None for the training size.
         examples: Number of test examples; None for all.
         folder: Folder of the comparison.
-        slots: Number of parallel processes; None for one per GPU, or one per core without a GPU.
+        slots: How many runs are executed at the same time; None for the executor's default.
         source: File name of the recipe, for messages.
+        executor: Who executes the runs; None for processes of this machine.
 
     Raises:
         ValueError: If a setting is invalid, or the folder contains runs of another recipe.
@@ -76,8 +79,10 @@ def make_plan(
     wanted = [(text, parse_encoding(text), seed) for text in texts for seed in dict.fromkeys(seeds)]
     if not wanted:
         raise InputError("encodings and seeds must not be empty: pass at least one of each")
-    slots = min(slots or default_slots(parse_config(content, overrides, source)), len(wanted))
-    threads = max(available_cores() // slots, 1)
+    executor = executor or LocalExecutor()
+    base = parse_config(content, overrides, source)
+    slots = executor.slots(base, slots, len(wanted))
+    threads = executor.threads(base, slots)
     runs = []
     for text, (encoding, options), seed in wanted:
         fields = overrides | {"model.encoding": encoding, "training.seed": str(seed)}
@@ -86,8 +91,9 @@ def make_plan(
         fields |= config.model.unsupported_fields()
         fields |= {"hardware.threads": str(threads)} if config.hardware.threads is None else {}
         config = parse_config(content, fields, source)
-        config.hardware.check()
-        if config.hardware.devices * config.hardware.nodes > 1:
+        if executor.is_here:
+            config.hardware.check()
+        if config.hardware.world_size > 1:
             raise InputError(
                 f"hardware.devices is {config.hardware.devices}, but a comparison trains each run on one device and "
                 "several runs in parallel: leave it out, or train single runs with liere train"
@@ -99,11 +105,4 @@ def make_plan(
         run = PlannedRun(folder / "runs" / f"{file_name(text)}-seed{seed}", config, conditions, examples)
         check_recipe(run)
         runs.append(run)
-    return Plan(folder, runs, slots)
-
-
-def default_slots(config: RunConfig) -> int:
-    """Return how many runs to train in parallel: one per GPU, or one per core without a GPU."""
-    if config.hardware.accelerator == "cpu":
-        return available_cores()
-    return torch.cuda.device_count() or (1 if torch.backends.mps.is_available() else available_cores())
+    return Plan(folder, runs, slots, executor)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Sampler
 
-from liere.data.counter_random import combine
+from liere.data.counter_random import combine, combine_numbers
 
 __all__ = ["Draw", "EvaluationBatches", "ExampleOrder", "TrainingBatches", "seed_of"]
 
@@ -34,8 +34,7 @@ def seed_of(*numbers: int) -> int:
         >>> seed_of(0, 1) != seed_of(1, 0)
         True
     """
-    start, *rest = (torch.tensor(number) for number in numbers)
-    return int(combine(start, *rest, torch.tensor(0))) & (2**63 - 1)
+    return combine_numbers(*numbers, 0) & (2**63 - 1)
 
 
 class ExampleOrder:
@@ -94,7 +93,9 @@ class TrainingBatches(Sampler[Draw]):
 class EvaluationBatches(Sampler[Draw]):
     """Batches that contain every example once, in order, distributed to processes round-robin.
 
-    Batches are the same for any number of processes, and so are the predictions.
+    Batches are the same for any number of processes, and so are the predictions. All processes have the same number of
+    batches, because sharded models need all processes in every forward pass: where there are too few, a process has an
+    extra last batch of one example, which must not be counted.
     """
 
     length: int
@@ -103,8 +104,14 @@ class EvaluationBatches(Sampler[Draw]):
     world_size: int = 1
 
     def __iter__(self) -> Iterator[Draw]:
-        for start in range(self.rank * self.batch_size, self.length, self.world_size * self.batch_size):
-            yield Draw(list(range(start, min(start + self.batch_size, self.length))), None)
+        for place in range(len(self)):
+            start = (place * self.world_size + self.rank) * self.batch_size
+            indices = [0] if self.is_extra(place) else list(range(start, min(start + self.batch_size, self.length)))
+            yield Draw(indices, None)
 
     def __len__(self) -> int:
-        return len(range(self.rank * self.batch_size, self.length, self.world_size * self.batch_size))
+        return -(-self.length // (self.batch_size * self.world_size))
+
+    def is_extra(self, place: int) -> bool:
+        """Return whether the batch at this place contains an example of another batch, and must not be counted."""
+        return (place * self.world_size + self.rank) * self.batch_size >= self.length

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import signal
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.util import Finalize
 from typing import Any
 
@@ -14,9 +17,40 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from liere.data.batches import Draw
 from liere.data.examples import Batch, ExampleSet
+from liere.errors import UserError
 from liere_command.signals import SIGNALS
 
-__all__ = ["make_loader"]
+__all__ = ["LostWorkerError", "lost_workers", "make_loader"]
+
+LOST = re.compile(r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) (.*)")
+"""Message of torch when a worker has ended too soon."""
+
+
+class LostWorkerError(UserError, RuntimeError):
+    """Raised when a worker process of a loader was killed, for example because memory ran out."""
+
+
+@contextmanager
+def lost_workers(remedy: str) -> Iterator[None]:
+    """Turn torch's error about a worker that was killed into one line.
+
+    Args:
+        remedy: How to continue, as the end of the sentence.
+
+    Raises:
+        LostWorkerError: If a worker was killed.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        found = LOST.search(str(error))
+        if found is None:
+            raise
+        how = found[1].rstrip(". ").replace("is killed", "was killed")
+        raise LostWorkerError(
+            f"a data loader worker {how}, which often means that memory ran out: use fewer hardware.workers, "
+            f"and {remedy}"
+        ) from error
 
 
 class _WholeBatches(Dataset[Batch]):

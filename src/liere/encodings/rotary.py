@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from liere.devices import send
 from liere.encodings.cache import RotationCache
 from liere.encodings.contract import PositionEncoding, Rotations, TransformerShape
 from liere.encodings.nested import check_no_prefix, has_nested, rotate_nested
@@ -252,7 +253,7 @@ class RotaryEncoding(PositionEncoding):
         """Return the generators `[layers, ndim, heads, blocks, b, b]`, on the positions' device, in fp32 or higher."""
         dtypes = [positions.dtype, torch.float32, *(p.dtype for p in self.parameters())]
         dtype = functools.reduce(torch.promote_types, dtypes)
-        return torch.stack([self.skew_generators(layer) for layer in layers]).to(positions.device, dtype)
+        return send(torch.stack([self.skew_generators(layer) for layer in layers]), positions.device, dtype)
 
     def _wants_gradients(self, *tensors: Tensor) -> bool:
         return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)

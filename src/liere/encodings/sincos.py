@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from liere.devices import send
 from liere.encodings.contract import PositionEncoding, TransformerShape
 from liere.errors import InputError
 from liere.shapes import Float
@@ -61,9 +62,9 @@ class SinCos(PositionEncoding):
     ) -> Float[Tensor, "batch tokens dim"]:
         """Add sines and cosines to the tokens that have positions."""
         count = self.dim // (2 * len(self.grid))
-        steps = positions.new_tensor([max(n - 1, 1) for n in self.grid])
+        steps = torch.tensor([max(n - 1, 1) for n in self.grid], dtype=positions.dtype, device="cpu")
         exponents = torch.arange(count, device=positions.device, dtype=positions.dtype) / count
-        angles = (positions * steps)[..., None] * self.temperature**-exponents
+        angles = (positions * send(steps, positions.device))[..., None] * self.temperature**-exponents
         waves = torch.cat([angles.sin(), angles.cos()], dim=-1).flatten(-2)
         prefix = tokens.shape[-2] - waves.shape[-2]
         waves = torch.nn.functional.pad(waves, (0, self.dim - waves.shape[-1], prefix, 0))

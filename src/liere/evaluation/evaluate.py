@@ -7,6 +7,7 @@ import math
 import signal
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from liere.data.batches import EvaluationBatches
 from liere.data.examples import Batch, ExampleSet
-from liere.data.loader import make_loader
+from liere.data.loader import lost_workers, make_loader
 from liere.errors import InputError
 from liere.evaluation.intervals import accuracy_interval, mean_interval
 from liere.evaluation.predictions import Predictions
@@ -28,6 +29,7 @@ from liere.presets import image_and_patch
 from liere.runs.conditions import Condition
 from liere.runs.data_of_run import load_data
 from liere.runs.image_classifier import ImageClassifier
+from liere.runs.locking import confirm_lock
 from liere.runs.model import load_model
 from liere.runs.run import Run
 from liere.runs.trainer import make_trainer
@@ -67,7 +69,7 @@ def evaluate(
     wanted = [Condition(one) if isinstance(one, int) else one for one in conditions]
     data = {condition: _load(run, condition, examples) for condition in wanted}
     batch_size = max(100 // run.data.test_views, 1) if batch_size is None else batch_size
-    _check_sizes(run, data, batch_size)
+    _check_sizes(run, data)
     weights = run.best_weights if best else run.final_weights
     model = load_model(run.config, weights, run.facts)
     as_trained = model.position_policy, model.attention_scale
@@ -89,16 +91,10 @@ def evaluate(
     return records
 
 
-def _check_sizes(run: Run, data: dict[Condition, ExampleSet], batch_size: int) -> None:
-    """Raise `ValueError` if images cannot be divided into patches, or there are too few for the processes."""
-    world = run.config.hardware.devices * run.config.hardware.nodes
+def _check_sizes(run: Run, data: dict[Condition, ExampleSet]) -> None:
+    """Raise `ValueError` if images cannot be divided into patches."""
     for split in data.values():
         grid_shape(*image_and_patch(split.facts.image_size, run.config.model.patch_size))
-        if -(-len(split) // batch_size) < world:
-            raise InputError(
-                f"{len(split)} examples in batches of {batch_size} are too few for {world} processes: "
-                "use fewer devices or smaller batches"
-            )
 
 
 def _offsets(
@@ -135,7 +131,8 @@ def _write(
         run.remove_unfinished()
         predictions.write(file)
         merged = _merged(run.evaluations(), [record])
-        write_atomically(run.evaluation_file, json.dumps(merged, indent=1) + "\n")
+        confirm = partial(confirm_lock, run.folder)
+        write_atomically(run.evaluation_file, json.dumps(merged, indent=1) + "\n", confirm)
     return record
 
 
@@ -146,7 +143,8 @@ def _predict(trainer: Any, predictor: _Predictor, data: _Data) -> None:
     """
     handler = signal.getsignal(signal.SIGINT)
     try:
-        trainer.predict(predictor, datamodule=data, return_predictions=False)
+        with lost_workers("evaluate again"):
+            trainer.predict(predictor, datamodule=data, return_predictions=False)
     except SystemExit:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, handler)
@@ -215,7 +213,8 @@ class _Gather(pl.Callback):  # type: ignore[misc, name-defined]
     def predictions(self) -> Predictions:
         """Return the predictions in the order of ids."""
         records = [record for parts in self.all_parts for part in parts for record in zip(*part, strict=True)]
-        by_id = {record[0]: record for record in records}  # an example that replaces an unreadable file occurs twice
+        # An example occurs twice if it replaces an unreadable file, or is in the extra batch of a process.
+        by_id = {record[0]: record for record in records}
         return Predictions(*map(list, zip(*(by_id[number] for number in sorted(by_id)), strict=True)))
 
 

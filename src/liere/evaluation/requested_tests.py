@@ -46,7 +46,8 @@ def on_devices(run: Run, devices: int, accelerator: str | None) -> Run:
     Raises:
         ValueError: If this machine lacks these devices.
     """
-    changes = {"devices": devices, "nodes": 1} | ({} if accelerator is None else {"accelerator": accelerator})
+    changes = {"devices": devices, "nodes": 1, "strategy": "auto"}
+    changes |= {} if accelerator is None else {"accelerator": accelerator}
     hardware = run.config.hardware.model_copy(update=changes)
     hardware.check()
     return replace(run, config=run.config.model_copy(update={"hardware": hardware}))

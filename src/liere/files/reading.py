@@ -133,7 +133,10 @@ def read_gzip(path: Path, allowance: int, most: int = sys.maxsize) -> bytes:
         DamagedError: If it expands beyond `memory_limit` or `most`, or is damaged.
     """
     with open_regular(path) as file:
-        most = min(memory_limit(os.fstat(file.fileno()).st_size, allowance), most)
+        size = os.fstat(file.fileno()).st_size
+        if size > most:  # zeros after the compressed data would be searched for more, even if the file is sparse
+            raise DamagedError(f"{path} has {size:,} bytes, but at most {most:,} are read: compress it again")
+        most = min(memory_limit(size, allowance), most)
         try:
             with gzip.GzipFile(fileobj=file) as stream:
                 content = stream.read(most + 1)

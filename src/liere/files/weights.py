@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,8 +13,9 @@ from torch import Tensor
 from liere.errors import InputError
 from liere.files.reading import DamagedError, check_regular, memory_limit
 from liere.files.torch_files import check_torch_file
+from liere.presets import least_parameters
 
-__all__ = ["load_weights"]
+__all__ = ["check_size", "load_weights"]
 
 ALLOWANCE = 256 * 2**20
 """Bytes that the weights of any file may take, however small the file; see `liere.files.reading`."""
@@ -54,6 +57,24 @@ def load_weights(path: Path) -> dict[str, Tensor]:
         raise InputError(f"{path} does not contain a state dict: save model.state_dict()")
     _check_memory(path, weights)
     return weights
+
+
+def check_size(path: Path, arguments: Mapping[str, Any]) -> None:
+    """Check that a file of weights is large enough for a model, before the model is created.
+
+    Args:
+        path: The file.
+        arguments: Arguments of `liere.create_model`.
+
+    Raises:
+        ValueError: If it has fewer bytes than the model has parameters.
+    """
+    least, size = least_parameters(arguments), path.stat().st_size
+    if least > size:
+        raise InputError(
+            f"{path} has {size:,} bytes, but the configuration describes a model with at least {least:,} parameters: "
+            "use the configuration that belongs to the weights"
+        )
 
 
 def _check_memory(path: Path, weights: dict[str, Tensor]) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 __all__ = ["is_system_error", "prepare_folder", "write_atomically"]
@@ -35,8 +36,13 @@ def is_system_error(error: Exception, *, with_access: bool = True) -> bool:
     return isinstance(error, MemoryError) or getattr(error, "errno", None) in counted
 
 
-def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
+def write_atomically(path: Path, content: str | bytes | memoryview, confirm: Callable[[], None] | None = None) -> None:
     """Write a file so that readers always see either the old or the new contents, even after a crash.
+
+    Args:
+        path: The file.
+        content: Its new contents.
+        confirm: Called right before the old file is replaced; if it raises, the old file is not changed.
 
     Raises:
         OSError: If the file cannot be written, for example because the disk is full. The old file is not changed.
@@ -51,10 +57,13 @@ def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("wb") as file:
+        temporary.unlink(missing_ok=True)  # it could be a link that leads elsewhere
+        with temporary.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        if confirm is not None:
+            confirm()
         temporary.replace(path)
         _sync_folder(path.parent)
     except BaseException as error:

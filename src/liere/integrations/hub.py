@@ -17,7 +17,7 @@ from liere.encodings import PositionEncoding
 from liere.encodings.registry import encoding_name, find_encoding, is_built_in, list_encodings
 from liere.errors import InputError, InputTypeError, UserError
 from liere.files.reading import read_json
-from liere.files.weights import load_weights
+from liere.files.weights import check_size, load_weights
 from liere.files.writing import prepare_folder, write_atomically
 from liere.optional.extras import require
 from liere.presets import create_model
@@ -89,8 +89,8 @@ def from_pretrained(folder_or_repo: str | Path, *, revision: str | None = None) 
     for name in (CONFIG, WEIGHTS):
         if not (folder / name).exists():
             raise InputError(f"{folder} has no {name}: pass a folder that liere's save_pretrained wrote")
-    model = _build(folder / CONFIG)
     weights = load_weights(folder / WEIGHTS)
+    model = _build(folder / CONFIG, folder / WEIGHTS)
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
@@ -177,7 +177,7 @@ def _encoding_options(encoding: PositionEncoding) -> dict[str, Any]:
     return {name: getattr(encoding, name) for name in names if name not in implied}
 
 
-def _build(path: Path) -> VisionTransformer:
+def _build(path: Path, weights: Path) -> VisionTransformer:
     content = read_json(path)
     arguments = content.get("model") if isinstance(content, dict) and content.get("library") == LIBRARY else None
     if not isinstance(arguments, dict):
@@ -189,8 +189,9 @@ def _build(path: Path) -> VisionTransformer:
     try:
         if not is_built_in(find_encoding(encoding)[0]):
             raise InputError(f"encoding {encoding!r} is not part of this library")
+        check_size(weights, arguments)
         return create_model(**arguments, **options)
-    except (UserError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError) as error:
+    except (UserError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RuntimeError) as error:
         raise InputError(f"{path} is damaged: save the model again ({error})") from error
 
 

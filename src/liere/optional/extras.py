@@ -15,9 +15,11 @@ EXTRAS = {
     "onnx": "onnx",
     "onnxruntime": "onnx",
     "onnxscript": "onnx",
+    "ray": "cluster",
+    "submitit": "cluster",
 }
 """The extra that installs a package; for all other packages it is `train`."""
-NAMES = {"yaml": "PyYAML", "PIL": "Pillow", "av": "PyAV", "lightning": "Lightning"}
+NAMES = {"yaml": "PyYAML", "PIL": "Pillow", "av": "PyAV", "lightning": "Lightning", "ray": "Ray"}
 TRAINING = (
     *("yaml", "pydantic", "lightning", "filelock", "safetensors", "scipy"),
     *("tensorboard", "torchvision", "PIL", "numpy"),

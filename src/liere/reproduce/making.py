@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from liere.comparison.display import run_state
+from liere.comparison.display import states
+from liere.comparison.executors.contract import Executor
 from liere.comparison.failures import KEPT, RunsFailedError
 from liere.evaluation.summary import plain_evaluations
 from liere.files.writing import prepare_folder
@@ -75,6 +76,7 @@ def make(
     *,
     command: str,
     jobs: int | None = None,
+    executor: Executor | None = None,
     export: Path | None = None,
     progress: bool = True,
 ) -> Made:
@@ -83,7 +85,8 @@ def make(
     Args:
         request: The table or figure to make.
         command: The command to show on its page.
-        jobs: Number of parallel processes; None for one per GPU, or one per core without a GPU.
+        jobs: How many runs are executed at the same time; None for the executor's default.
+        executor: Who executes the runs; None for processes of this machine.
         export: Folder to which to copy results and runs, without weights.
         progress: Whether to print the progress.
 
@@ -93,7 +96,7 @@ def make(
         ValueError: If a setting is invalid.
     """
     reproduction = prepare_request(request)
-    failures = _run_missing(reproduction, jobs, progress) if reproduction else []
+    failures = _run_missing(reproduction, jobs, executor, progress) if reproduction else []
     prepare_folder(request.folder, "--out")
     made = None
     if not failures or (reproduction and reproduction.results().runs):
@@ -105,10 +108,10 @@ def make(
     return made
 
 
-def _run_missing(reproduction: Reproduction, jobs: int | None, progress: bool) -> list[str]:
+def _run_missing(reproduction: Reproduction, jobs: int | None, executor: Executor | None, progress: bool) -> list[str]:
     """Train the missing runs, print the progress, and return one line per failed run."""
     require_matplotlib()
-    reproduction.check()
+    reproduction.check(executor)
     if progress:
         say("\n".join(describe_missing(reproduction)))
     missing = len(reproduction.missing())
@@ -131,10 +134,10 @@ def _run_missing(reproduction: Reproduction, jobs: int | None, progress: bool) -
             warn(text)
 
     def watch(running: list[Run]) -> None:
-        line.show(f"{len(done)} of {missing} done; " + "; ".join(map(run_state, running)))
+        line.show(f"{len(done)} of {missing} done; {states(running)}")
 
     try:
-        reproduction.run(slots=jobs, watch=watch, ended=note_end, failed=note_failure)
+        reproduction.run(slots=jobs, watch=watch, ended=note_end, failed=note_failure, executor=executor)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(KEPT) from None
     finally:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from liere.comparison.execution import run_plan
-from liere.comparison.plan import Plan, default_slots
+from liere.comparison.executors.contract import Executor
+from liere.comparison.executors.local import LocalExecutor
+from liere.comparison.plan import Plan
 from liere.comparison.planned_run import PlannedRun, check_recipe
 from liere.encodings.registry import find_encoding
 from liere.errors import InputError
 from liere.files.shipped import shipped_folder
-from liere.machine import available_cores
 from liere.reproduce.catalog import Entry
 from liere.reproduce.experiment import Experiment, read_experiment
 from liere.reproduce.results import Results
@@ -70,14 +71,19 @@ class Reproduction:
                 )
         return [run for run in runs if run.folder in missing]
 
-    def check(self) -> None:
-        """Raise if the missing runs cannot be trained: missing data, invalid devices, or runs of another recipe."""
+    def check(self, executor: Executor | None = None) -> None:
+        """Raise if the missing runs cannot be trained: missing data, invalid devices, or runs of another recipe.
+
+        Args:
+            executor: Who executes the runs; the hardware of other machines is not checked.
+        """
         checked: list[RunConfig] = []
         lacking: dict[str, str] = {}
         for run in self.missing():
             check_recipe(run)
-            run.config.hardware.check()
-            if run.config.hardware.devices * run.config.hardware.nodes > 1:
+            if executor is None or executor.is_here:
+                run.config.hardware.check()
+            if run.config.hardware.world_size > 1:
                 raise InputError(
                     "hardware.devices and hardware.nodes must be 1, because each run uses one device and several runs "
                     "train in parallel: to use several devices, write the configurations with --configs and train those"
@@ -106,22 +112,31 @@ class Reproduction:
         watch: Callable[[list[Run]], None],
         ended: Callable[[Run], None],
         failed: Callable[[str], None],
+        executor: Executor | None = None,
     ) -> None:
         """Train and test the missing runs, several at a time.
 
         Args:
-            slots: Number of parallel processes; None for one per GPU, or one per core without a GPU.
-            watch: Called twice a second with the active runs.
+            slots: How many runs are executed at the same time; None for the executor's default.
+            watch: Called every moment with the active runs.
             ended: Called with each finished run.
             failed: Called with one line of text for each failed run.
+            executor: Who executes the runs; None for processes of this machine.
         """
-        missing = self.missing()
-        for is_second in (False, True):  # fine-tuning comes after the runs it starts from
+        for plan in self.plans(slots, executor):
+            run_plan(plan, watch=watch, ended=ended, failed=failed)
+
+    def plans(self, slots: int | None, executor: Executor | None = None) -> list[Plan]:
+        """Return the missing runs as one or two plans: fine-tuning comes after the runs that it starts from."""
+        executor, missing = executor or LocalExecutor(), self.missing()
+        plans = []
+        for is_second in (False, True):
             part = [run for run in missing if (run.config.training.start_from is not None) == is_second]
             if part:
-                at_a_time = min(slots or default_slots(part[0].config), len(part))
-                part = [_with_threads(run, at_a_time) for run in part]
-                run_plan(Plan(self.places[0], part, at_a_time), watch=watch, ended=ended, failed=failed)
+                at_a_time = executor.slots(part[0].config, slots, len(part))
+                part = [_with_threads(run, executor, at_a_time) for run in part]
+                plans.append(Plan(self.places[0], part, at_a_time, executor))
+        return plans
 
     def results(self) -> Results:
         """Return the results of the finished runs; missing runs are left out."""
@@ -205,8 +220,8 @@ def committed_runs(scale: str) -> Path | None:
     return folder if folder and folder.is_dir() else None
 
 
-def _with_threads(run: PlannedRun, slots: int) -> PlannedRun:
+def _with_threads(run: PlannedRun, executor: Executor, slots: int | None) -> PlannedRun:
     if run.config.hardware.threads is not None:
         return run
-    hardware = run.config.hardware.model_copy(update={"threads": max(available_cores() // slots, 1)})
+    hardware = run.config.hardware.model_copy(update={"threads": executor.threads(run.config, slots)})
     return replace(run, config=run.config.model_copy(update={"hardware": hardware}))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from liere.rotations.apply_kernels import unrotated
+from liere.rotations.apply_kernels import empty_gradient, unrotated
 from liere.tracing import without_autocast
 
 __all__ = ["rotate_each_backward", "rotate_each_forward"]
@@ -34,7 +34,8 @@ def rotate_each_backward(
     grads: list[Tensor], xs: list[Tensor], R: Tensor, prefix: int, wants_rotations: bool
 ) -> tuple[list[Tensor], Tensor]:
     """Return the gradients of the tensors and of the rotations (empty if not wanted)."""
-    outs = [unrotated(grad, prefix, R.shape[-3] * R.shape[-1]) for grad in grads]
+    width = R.shape[-3] * R.shape[-1]
+    outs = [unrotated(grad, prefix, width, empty_gradient(x)) for grad, x in zip(grads, xs, strict=True)]
     dR = torch.empty_like(R) if wants_rotations else R.new_empty(0)
     for tokens in _chunks(R):
         own = R[..., tokens, :, :, :]

@@ -14,7 +14,14 @@ from torch import Tensor
 
 from liere.rotations.buffers import take_buffer
 
-__all__ = ["rotate_backward", "rotate_forward", "rotate_planes_backward", "rotate_planes_forward", "unrotated"]
+__all__ = [
+    "empty_gradient",
+    "rotate_backward",
+    "rotate_forward",
+    "rotate_planes_backward",
+    "rotate_planes_forward",
+    "unrotated",
+]
 
 GROUP = 16
 """Blocks are combined up to this size: `torch.bmm` takes hardly longer for it than for smaller ones."""
@@ -24,11 +31,12 @@ OTHER_DEVICE_CHUNK = 2**28
 
 def rotate_forward(xs: list[Tensor], R: Tensor, prefix: int) -> list[Tensor]:
     """Rotate each `x` `[*batch, heads, tokens, head_dim]` by `R` `[heads or 1, positions, blocks, b, b]`."""
-    groups = _group(R)
-    outs = [unrotated(x, prefix, groups.shape[2] * groups.shape[4]) for x in xs]
+    groups = _group(R.mT)  # products with transposed matrices take twice as long as with matrices as they are
+    width = groups.shape[2] * groups.shape[4]
+    outs = [unrotated(x, prefix, width) for x in xs]
     for tokens in _chunks(xs, R.shape[1]):
         columns = _gather("columns", xs, groups, tokens, prefix)
-        _scatter(_product(columns, groups[tokens].flatten(0, 2).mT), outs, groups, tokens, prefix)
+        _scatter(_product(columns, groups[tokens].flatten(0, 2)), outs, groups, tokens, prefix)
     return outs
 
 
@@ -37,7 +45,8 @@ def rotate_backward(
 ) -> tuple[list[Tensor], Tensor]:
     """Return the gradients of the tensors and of the rotations (empty if not wanted)."""
     groups = _group(R)
-    outs = [unrotated(x, prefix, groups.shape[2] * groups.shape[4]) for x in grads]
+    width = groups.shape[2] * groups.shape[4]
+    outs = [unrotated(grad, prefix, width, empty_gradient(x)) for grad, x in zip(grads, xs, strict=True)]
     heads, positions, blocks, size, _ = R.shape
     # Positions come first in memory, as in the rotations and in the gradient of the exponential.
     dR = R.new_empty((positions, heads, blocks, size, size) if wants_rotations else 0)
@@ -52,9 +61,12 @@ def rotate_backward(
 
 def rotate_planes_forward(xs: list[Tensor], R: Tensor, prefix: int) -> list[Tensor]:
     """Rotate by `R` `[*batch, heads, positions, pairs, 2, 2]` as complex numbers."""
+    return _turn(xs, R, prefix, [unrotated(x, prefix, 2 * R.shape[-3]) for x in xs])
+
+
+def _turn(xs: list[Tensor], R: Tensor, prefix: int, outs: list[Tensor]) -> list[Tensor]:
     turns = _turns(R)
     width = 2 * turns.shape[-1]
-    outs = [unrotated(x, prefix, width) for x in xs]
     for x, out in zip(xs, outs, strict=True):
         torch.mul(_as_complex(x, prefix, width), turns, out=_as_complex(out, prefix, width))
     return outs
@@ -64,10 +76,12 @@ def rotate_planes_backward(
     grads: list[Tensor], xs: list[Tensor], R: Tensor, prefix: int, wants_rotations: bool
 ) -> tuple[list[Tensor], Tensor]:
     """Return the gradients of the tensors, and that of the rotations in their first column."""
-    outs = rotate_planes_forward(grads, R.mT, prefix)
+    width = 2 * R.shape[-3]
+    outs = [unrotated(grad, prefix, width, empty_gradient(x)) for grad, x in zip(grads, xs, strict=True)]
+    _turn(grads, R.mT, prefix, outs)
     if not wants_rotations:
         return outs, R.new_empty(0)
-    sums, width = torch.zeros_like(_turns(R)), 2 * R.shape[-3]
+    sums = torch.zeros_like(_turns(R))
     pairs = [(_as_complex(g, prefix, width), _as_complex(x, prefix, width)) for g, x in zip(grads, xs, strict=True)]
     for tokens in _chunks([*grads, *xs], R.shape[-4]):
         for g, x in pairs:
@@ -97,12 +111,22 @@ def _ungroup(groups: Tensor, size: int) -> Tensor:
     return apart.diagonal(dim1=3, dim2=5).movedim(-1, 3).flatten(2, 3)
 
 
-def unrotated(x: Tensor, prefix: int, width: int) -> Tensor:
-    """Return a contiguous tensor like `x` with the unrotated parts copied; the rest is uninitialized."""
-    out = torch.empty_like(x, memory_format=torch.contiguous_format)
+def unrotated(x: Tensor, prefix: int, width: int, out: Tensor | None = None) -> Tensor:
+    """Return `out`, by default a new contiguous tensor, with the unrotated parts of `x` copied to it."""
+    out = torch.empty_like(x, memory_format=torch.contiguous_format) if out is None else out
     out[..., :prefix, :] = x[..., :prefix, :]
     out[..., width:] = x[..., width:]
     return out
+
+
+def empty_gradient(x: Tensor) -> Tensor:
+    """Return an uninitialized tensor for the gradient of `x`, whose axes have the same order in memory.
+
+    Queries and keys are views of the result of a projection, with heads after tokens. There, gradients are written in
+    longer rows than if heads came first, and those of queries, keys and values are put together in long rows, too.
+    """
+    dense = x.stride(-1) == 1
+    return torch.empty_like(x, memory_format=torch.preserve_format if dense else torch.contiguous_format)
 
 
 def _chunks(xs: list[Tensor], positions: int) -> Iterator[slice]:

@@ -3,7 +3,8 @@
 Large temporaries cost more than the products: they are allocated each time and do not fit in the cache. So the batch is
 sorted by the number of squarings that its members need, and cut into chunks that stay in the cache.
 
-The functions of this file read values. They run inside operators that are opaque to `torch.compile`.
+The functions of this file read values, so they are for tensors in host memory. They run inside operators that are
+opaque to `torch.compile`. Those for other devices are in `device_kernels`.
 """
 
 from __future__ import annotations
@@ -33,11 +34,10 @@ def exp_backward(X: Tensor, G: Tensor) -> Tensor:
 
 def _exp_sorted(X: Tensor, *others: Tensor, gradient: bool) -> Tensor:
     p, work = POLYNOMIALS[X.dtype], Workspace(X)
-    norms = skew_norm(X).cpu()
-    check_norms(norms, lambda large: X[large.to(X.device)])
+    norms = skew_norm(X)
+    check_norms(norms, lambda large: X[large])
     own = levels(norms, p)
     order = sort_by_level(own)
-    order = None if order is None else order.to(X.device)
     out = torch.empty_like(X, memory_format=torch.contiguous_format)
     # Reordering tiny matrices is faster all at once than chunk by chunk.
     final = _inverse(order) if order is not None and work.layout is Columns else None
@@ -55,4 +55,4 @@ def _exp_sorted(X: Tensor, *others: Tensor, gradient: bool) -> Tensor:
 
 
 def _inverse(order: Tensor) -> Tensor:
-    return torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
+    return torch.empty_like(order).scatter_(0, order, torch.arange(len(order)))

@@ -15,12 +15,13 @@ from liere.rotations.polynomial import POLYNOMIALS, PRODUCTS
 from liere.rotations.position_kernels import position_norms
 from liere.rotations.squarings import LargeNormError, check_norms, level, skew_norm
 from liere.shapes import Float, Real
-from liere.tracing import kernels_may_run, values_are_visible, without_autocast
+from liere.tracing import kernels_may_run, values_are_at_hand, without_autocast
 
 __all__ = ["exp_products", "exp_skew", "norm_error_of_positions", "position_rotations"]
 
 # Layers are computed together as long as their rotations take at most this many bytes.
 TOGETHER = 2**24
+OTHER_DEVICE_TOGETHER = 2**26
 
 
 def exp_skew(X: Float[Tensor, "*batch b b"]) -> Float[Tensor, "*batch b b"]:
@@ -43,8 +44,8 @@ def exp_skew(X: Float[Tensor, "*batch b b"]) -> Float[Tensor, "*batch b b"]:
 
     Raises:
         TypeError: If `X` is not a floating-point tensor.
-        ValueError: If `X` is not a batch of square matrices, or if a spectral norm exceeds `2**20` (checked for b > 2,
-            except while tracing).
+        ValueError: If `X` is not a batch of square matrices, or if a spectral norm exceeds `2**20` (checked for b > 2
+            on CPU, except while tracing; elsewhere such matrices may become NaN).
 
     Example:
         >>> import math
@@ -71,7 +72,7 @@ def position_rotations(
     """Yield the rotations `exp(sum_d p_d A_d)` of each layer, in the dtype of the generators (fp32 or fp64).
 
     Equivalent to `exp_skew(skew_at_positions(positions, A))`, but does not store the sums and exploits the structure of
-    the positions. On devices other than the CPU it synchronizes once for all the given layers.
+    the positions. On devices other than the CPU it reads no values, so it never waits for the device.
 
     The rotation of a position that is a multiple of another may be computed as a product, which accumulates rounding
     errors: in fp64, the error of each entry is at most `(4 + b / 4) eps (1 + norm)` for `R` and at most
@@ -100,9 +101,10 @@ def _rotations_by_layer(positions: Tensor, generators: Tensor) -> Iterator[Tenso
     flat = positions.reshape(-1, positions.shape[-1])
     matrices = generators.flatten(2, 3)
     with without_autocast(generators.device):
-        norms = position_norms(flat, matrices) if values_are_visible(generators) else None
+        norms = position_norms(flat, matrices) if values_are_at_hand(generators) else None
     layer_bytes = len(flat) * matrices[0, 0].numel() * matrices.element_size()
-    together = max(1, TOGETHER // max(1, layer_bytes))
+    most = TOGETHER if generators.device.type == "cpu" else OTHER_DEVICE_TOGETHER
+    together = max(1, most // max(1, layer_bytes))
     for first in range(0, len(matrices), together):
         count = min(together, len(matrices) - first)
         own = None if norms is None else norms[first : first + count].amax(0)
@@ -133,7 +135,7 @@ def _exp_2x2(X: Tensor) -> Tensor:
 
 
 def _exp_3x3(X: Tensor) -> Tensor:
-    if X.device.type == "cpu" and values_are_visible(X):
+    if values_are_at_hand(X):
         check_norms(skew_norm(X), lambda large: X[large])
     # exp(X) = I + sin(t)/t X + (1 - cos t)/t^2 X^2. Both factors are smooth functions of t^2; near 0, use their series.
     square = X[..., 0, 1] ** 2 + X[..., 0, 2] ** 2 + X[..., 1, 2] ** 2

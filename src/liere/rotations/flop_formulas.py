@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -12,7 +13,8 @@ from liere.rotations import operators, token_operator  # noqa: F401  (they defin
 from liere.rotations.polynomial import POLYNOMIALS, PRODUCTS
 from liere.rotations.position_kernels import make_plan, position_norms
 from liere.rotations.rays import Rays, find_rays
-from liere.rotations.squarings import levels, skew_norm
+from liere.rotations.series import choose_degree
+from liere.rotations.squarings import levels, max_level, skew_norm
 from liere.rotations.token_chunk import PARTS
 from liere.rotations.token_kernels import make_plan as make_token_plan
 from liere.rotations.token_vectors import TokenVectors
@@ -31,13 +33,29 @@ _ROTATE_BACKWARD = [
 
 
 def _exp_products(X: Tensor, count: Any) -> int:
+    if X.device.type != "cpu":
+        return X.shape[:-2].numel() * count(_device_products(X))
     own = levels(skew_norm(X), POLYNOMIALS[X.dtype]) + PRODUCTS
     return int(count(own).sum())
 
 
+def _position_flops(positions: Tensor, generators: Tensor, backward: bool) -> int:
+    degree = choose_degree(positions, generators) if positions.device.type == "cpu" else None
+    if degree is None:
+        return 2 * generators.shape[-1] ** 3 * _position_products(positions, generators, backward)
+    # Every term times every token; and for each term below the highest degree, a product with each generator.
+    (tokens, ndim), (_, matrices, size, _) = positions.shape, generators.shape
+    terms, below = math.comb(ndim + degree, degree), math.comb(ndim + degree - 1, degree - 1)
+    products = ndim * below * (3 if backward else 1)
+    return 2 * matrices * (tokens * terms * size**2 + products * size**3)
+
+
 def _position_products(positions: Tensor, generators: Tensor, backward: bool) -> int:
+    if positions.device.type != "cpu":
+        each = (_BACKWARD if backward else _FORWARD)(_device_products(generators))
+        return positions.shape[0] * generators.shape[1] * each
     norms = position_norms(positions, generators[None])[0]
-    plan = make_plan(positions, generators, norms, find_rays(positions) if positions.device.type == "cpu" else None)
+    plan = make_plan(positions, generators, norms, find_rays(positions))
     own = plan.levels + PRODUCTS
     if plan.rays is None:
         return generators.shape[1] * int((_BACKWARD if backward else _FORWARD)(own).sum())
@@ -45,6 +63,11 @@ def _position_products(positions: Tensor, generators: Tensor, backward: bool) ->
     if backward:  # extra rotations are recomputed
         products += _ray_products(plan.rays.of_extra(), own, _FORWARD, 1)
     return generators.shape[1] * products
+
+
+def _device_products(matrices: Tensor) -> int:
+    """Return the products for each matrix on devices other than the CPU, where all are squared equally often."""
+    return PRODUCTS + max_level(matrices.shape[-1], matrices.dtype)
 
 
 def _ray_products(rays: Rays, own: Tensor, count: Any, derived: int) -> int:
@@ -63,14 +86,14 @@ def _(X: Tensor, grad: Tensor, *, out_val: Any = None) -> int:
 
 @register_flop_formula(torch.ops.liere.rotations, get_raw=True)
 def _(positions: Tensor, generators: Tensor, norms: Any, *, out_val: Any = None) -> int:
-    return 2 * generators.shape[-1] ** 3 * _position_products(positions, generators, backward=False)
+    return _position_flops(positions, generators, backward=False)
 
 
 @register_flop_formula(torch.ops.liere.rotations_backward, get_raw=True)
 def _(
     grad: Tensor, positions: Tensor, generators: Tensor, rotations: Tensor, norms: Any, *, out_val: Any = None
 ) -> int:
-    return 2 * generators.shape[-1] ** 3 * _position_products(positions, generators, backward=True)
+    return _position_flops(positions, generators, backward=True)
 
 
 @register_flop_formula(_ROTATE, get_raw=True)

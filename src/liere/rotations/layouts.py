@@ -112,6 +112,6 @@ Layout = type[Rows] | type[Columns]
 """How a batch of matrices is stored, and the operations on it; all results are written to given buffers."""
 
 
-def layout_for(size: int, device: torch.device) -> Layout:
-    """Return the layout in which products of this size are faster."""
-    return Columns if size <= COLUMNS_UP_TO and device.type == "cpu" else Rows
+def layout_for(size: int) -> Layout:
+    """Return the layout in which products of this size are faster on CPU."""
+    return Columns if size <= COLUMNS_UP_TO else Rows

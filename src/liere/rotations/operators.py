@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from liere.generators import skew_at_positions
-from liere.rotations import apply_each, apply_kernels, exp_kernels, position_kernels
+from liere.rotations import apply_each, apply_kernels, device_kernels, exp_kernels, position_kernels
 from liere.rotations.plain import exp_plainly, rotate_plainly
 from liere.rotations.rays import Rays, find_rays
+from liere.rotations.series import choose_degree, series_backward, series_forward
 
 __all__ = [
     "exp_skew_operator",
@@ -25,12 +26,12 @@ __all__ = [
 @torch.library.custom_op("liere::exp_skew", mutates_args=(), schema="(Tensor X) -> Tensor")
 def exp_skew_operator(X: Tensor) -> Tensor:
     """Return the exponentials of skew matrices `[n, b, b]`."""
-    return exp_kernels.exp_forward(X)
+    return (exp_kernels if X.device.type == "cpu" else device_kernels).exp_forward(X)
 
 
 @torch.library.custom_op("liere::exp_skew_backward", mutates_args=(), schema="(Tensor X, Tensor grad) -> Tensor")
 def _exp_skew_backward(X: Tensor, grad: Tensor) -> Tensor:
-    return exp_kernels.exp_backward(X, grad)
+    return (exp_kernels if X.device.type == "cpu" else device_kernels).exp_backward(X, grad)
 
 
 @exp_skew_operator.register_fake
@@ -64,8 +65,14 @@ exp_skew_operator.register_autograd(_exp_gradient, setup_context=_exp_setup)
 def positions_operator(positions: Tensor, generators: Tensor, norms: Tensor | None) -> Tensor:
     """Return the rotations `[tokens, matrices, b, b]` of positions `[tokens, ndim]`.
 
-    The generators are `[ndim, matrices, b, b]`, in the dtype of the positions. Norms, if known, are in host memory.
+    The generators are `[ndim, matrices, b, b]`, in the dtype of the positions. Norms, if known, are in host memory;
+    they are not needed on other devices.
     """
+    if positions.device.type != "cpu":
+        return device_kernels.positions_forward(positions, generators)
+    degree = choose_degree(positions, generators)
+    if degree is not None:
+        return series_forward(positions, generators, degree)
     return position_kernels.positions_forward(positions, generators, *_plan(positions, generators, norms))
 
 
@@ -77,6 +84,11 @@ def positions_operator(positions: Tensor, generators: Tensor, norms: Tensor | No
 def _positions_backward(
     grad: Tensor, positions: Tensor, generators: Tensor, rotations: Tensor, norms: Tensor | None
 ) -> Tensor:
+    if positions.device.type != "cpu":
+        return device_kernels.positions_backward(grad, positions, generators)
+    degree = choose_degree(positions, generators)
+    if degree is not None:
+        return series_backward(grad, positions, generators, degree)
     return position_kernels.positions_backward(
         grad, positions, generators, rotations, *_plan(positions, generators, norms)
     )
@@ -113,8 +125,7 @@ positions_operator.register_autograd(_positions_gradient, setup_context=_positio
 def _plan(positions: Tensor, generators: Tensor, norms: Tensor | None) -> tuple[Tensor, Rays | None]:
     if norms is None:
         norms = position_kernels.position_norms(positions, generators[None])[0]
-    # Searching for rays on another device would synchronize with it.
-    return norms, find_rays(positions) if positions.device.type == "cpu" else None
+    return norms, find_rays(positions)
 
 
 def _define_rotation(name: str, forward: Callable[..., Any], backward: Callable[..., Any]) -> Callable[..., Any]:
@@ -149,7 +160,7 @@ def _define_rotation(name: str, forward: Callable[..., Any], backward: Callable[
             of_rotations = torch.empty_like(rotations)
             if name == "rotate":  # positions come first in memory
                 of_rotations = rotations.new_empty(rotations.transpose(0, 1).shape).transpose(0, 1)
-        return [*(torch.empty_like(x, memory_format=torch.contiguous_format) for x in xs), of_rotations]
+        return [*(apply_kernels.empty_gradient(x) for x in xs), of_rotations]
 
     def setup(ctx: Any, inputs: tuple[list[Tensor], Tensor, int], output: list[Tensor]) -> None:
         xs, rotations, ctx.prefix = inputs
@@ -175,8 +186,10 @@ def _define_rotation(name: str, forward: Callable[..., Any], backward: Callable[
 
 def _dense_pairs(x: Tensor) -> Tensor:
     """Return `x`, copied if necessary so that rows are contiguous and begin at even offsets."""
+    if x.stride(-1) != 1:
+        return x.clone(memory_format=torch.contiguous_format)
     even = x.storage_offset() % 2 == 0 and all(stride % 2 == 0 for stride in x.stride()[:-1])
-    return x if x.stride(-1) == 1 and even else x.clone(memory_format=torch.contiguous_format)
+    return x if even else x.clone()  # with axes in the same order, as its gradient will have
 
 
 rotate_operator = _define_rotation("rotate", apply_kernels.rotate_forward, apply_kernels.rotate_backward)

@@ -7,7 +7,8 @@ from torch import Tensor
 
 from liere.rotations.polynomial import POLYNOMIALS, evaluate_plainly
 from liere.rotations.squarings import levels, max_level, skew_norm, small_squarings
-from liere.tracing import values_are_visible, without_autocast
+from liere.rotations.uniform_exponential import exp_uniformly_plain
+from liere.tracing import values_are_at_hand, without_autocast
 
 __all__ = ["exp_plainly", "rotate_plainly"]
 
@@ -16,12 +17,14 @@ def exp_plainly(X: Tensor) -> Tensor:
     """Return the exponentials of skew matrices `[..., b, b]`, differentiable any number of times.
 
     Each matrix is squared as often as its own norm requires. If norms cannot be read (while tracing), the loop runs to
-    the maximum number of squarings, and a mask stops each matrix.
+    the maximum number of squarings, and a mask stops each matrix. On other devices all are squared equally often.
     """
+    if X.device.type not in ("cpu", "meta"):
+        return exp_uniformly_plain(X)
     p = POLYNOMIALS[X.dtype]
     own = levels(skew_norm(X), p)[..., None, None]
     most = max_level(X.shape[-1], X.dtype)
-    if values_are_visible(own):
+    if values_are_at_hand(own):
         most = int(own.max()) if own.numel() else 0
     small = min(most, small_squarings(X.shape[-1], X.dtype))
     E = evaluate_plainly(X * torch.exp2(-own), p)

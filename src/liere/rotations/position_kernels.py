@@ -2,7 +2,8 @@
 
 Positions that are multiples of each other lie on a ray, where rotations are products of each other.
 
-The functions of this file read values. They run inside operators that are opaque to `torch.compile`.
+The functions of this file read values, so they are for tensors in host memory. They run inside operators that are
+opaque to `torch.compile`. Those for other devices are in `device_kernels`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ __all__ = ["Plan", "make_plan", "position_norms", "positions_backward", "positio
 
 
 def position_norms(positions: Tensor, generators: Tensor) -> Tensor:
-    """Return a bound on the norms of the matrices of each layer and position, in host memory.
+    """Return a bound on the norms of the matrices of each layer and position.
 
     Args:
         positions: `[tokens, ndim]`.
@@ -46,7 +47,7 @@ def position_norms(positions: Tensor, generators: Tensor) -> Tensor:
         squares = squares + weights * inner
         largest = largest + (weights * inner).abs()
     norms = ((squares + 32 * torch.finfo(flat.dtype).eps * largest).clamp(min=0) / 2).sqrt()
-    norms = norms.nan_to_num(nan=0.0, posinf=torch.inf).amax(-1).cpu()  # the only synchronization with a device
+    norms = norms.nan_to_num(nan=0.0, posinf=torch.inf).amax(-1)
     check_norms(norms, lambda large: _written(positions, generators, large))
     return norms
 
@@ -109,8 +110,7 @@ class Plan(NamedTuple):
             order = self.rays.roots[self.levels[self.rays.roots].argsort(stable=True)]
         if order is None:
             return None, self.positions, self.levels
-        there = order.to(self.positions.device)
-        return there, self.positions[there], self.levels[order]
+        return order, self.positions[order], self.levels[order]
 
 
 def make_plan(positions: Tensor, generators: Tensor, norms: Tensor, rays: Rays | None) -> Plan:
@@ -119,7 +119,7 @@ def make_plan(positions: Tensor, generators: Tensor, norms: Tensor, rays: Rays |
     if rays is None:
         return Plan(positions, levels(norms, p), None)
     # For tiny blocks, products along rays cost nearly as much as the exponential.
-    if layout_for(generators.shape[-1], generators.device) is Rows:
+    if layout_for(generators.shape[-1]) is Rows:
         rays = rays.with_extra(norms / p.radius)
     own = levels(rays.extra.extend(norms), p)
     return Plan(rays.extra.extend(positions), own, rays.for_levels(own))
@@ -141,7 +141,7 @@ def _fill(work: Workspace, out: Tensor, generators: Tensor, plan: Plan) -> None:
 
 def _written(positions: Tensor, generators: Tensor, large: Tensor) -> Tensor:
     """Return the matrices of the layers and positions selected by a mask, `[n, matrices, b, b]`."""
-    layer, token = large.to(positions.device).nonzero(as_tuple=True)
+    layer, token = large.nonzero(as_tuple=True)
     return torch.einsum("nd,ndmij->nmij", positions[token].double(), generators[layer].double())
 
 

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 MAX_NORM = 2.0**20
-"""Largest supported spectral norm; larger ones raise an error, except while tracing, when norms cannot be read."""
+"""Largest supported spectral norm; larger ones raise an error where norms can be read: on CPU, except while tracing."""
 
 
 def skew_norm(X: Tensor) -> Tensor:

@@ -15,11 +15,10 @@ __all__ = ["Members", "Workspace"]
 # Bytes per buffer; about fifteen are in use at a time. Elementwise products are faster with longer rows.
 ROWS_CHUNK = 2**20
 COLUMNS_CHUNK = 2**23
-OTHER_DEVICE_CHUNK = 2**26
 
 
 class Workspace:
-    """The buffers of one call, in the layout best suited to the matrices.
+    """The buffers of one call on CPU, in the layout best suited to the matrices.
 
     Args:
         like: Matrices `[..., b, b]` of the desired size, dtype and device.
@@ -28,9 +27,8 @@ class Workspace:
 
     def __init__(self, like: Tensor, each: int = 1) -> None:
         self.size, self.each, self.device = like.shape[-1], each, like.device
-        self.layout: Layout = layout_for(self.size, like.device)
+        self.layout: Layout = layout_for(self.size)
         chunk = COLUMNS_CHUNK if self.layout is Columns else ROWS_CHUNK
-        chunk = chunk if like.device.type == "cpu" else OTHER_DEVICE_CHUNK
         self.capacity = max(1, chunk // max(1, each * self.size**2 * like.element_size()))
         self._like = like
         self._buffers: list[Tensor] = []

@@ -40,23 +40,13 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _fits_devices(self) -> RunConfig:
-        world = self.hardware.devices * self.hardware.nodes
+        world = self.hardware.world_size
         if self.training.part_size % world:
             raise InputError(
                 f"training.batch_size {self.training.batch_size} in {self.training.accumulate} parts cannot be divided "
                 f"evenly among {world} devices: choose numbers that divide it"
             )
-        self.check_validation(self.training.validation_examples, "training.validation_examples")
         return self
-
-    def check_validation(self, examples: int, source: str = "the validation set") -> None:
-        """Raise `ValueError` if there are too few validation examples for all devices."""
-        world = self.hardware.devices * self.hardware.nodes
-        if -(-examples // self.training.part_size) < world:
-            raise InputError(
-                f"{source}: {examples} examples are too few for {world} devices, since each device validates a part of "
-                f"{self.training.part_size}: use more examples, fewer devices or a smaller training.batch_size"
-            )
 
     def check_size(self, size: int) -> None:
         """Raise `ValueError` if this image size is not available, or not divisible into the model's patches."""

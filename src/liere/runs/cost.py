@@ -60,9 +60,7 @@ class Cost:
 def estimate_cost(config: RunConfig, model: VisionTransformer) -> Cost:
     """Return the cost of a run, estimated from the formulas of `liere flops` and the speed of matrix products here."""
     operations = estimate_operations(config)
-    here = config.hardware.devices * config.hardware.nodes == 1 and (
-        config.hardware.accelerator == "cpu" or not torch.cuda.is_available()
-    )
+    here = config.hardware.world_size == 1 and (config.hardware.accelerator == "cpu" or not torch.cuda.is_available())
     seconds = estimate_seconds(operations, config.hardware.threads) if here else None
     return Cost(
         count_parameters(model), count_parameters(model.encoding), forward_operations(config), operations, seconds
@@ -82,7 +80,7 @@ def forward_operations(config: RunConfig) -> float:
         num_classes=len(facts.classes),
         in_channels=facts.channels,
         num_prefix_tokens=config.model.num_registers + (config.model.pool == "cls"),
-        batch_size=config.training.part_size // (config.hardware.devices * config.hardware.nodes),
+        batch_size=config.training.part_size // config.hardware.world_size,
         **config.model.options,
     ).true
 

@@ -1,7 +1,8 @@
-"""Cleanup after processes that were killed while they created the folder of a run."""
+"""Cleanup after processes that were killed while they created the folder of a run, or wrote to it."""
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import re
 import shutil
@@ -10,7 +11,7 @@ from pathlib import Path
 from liere.runs.locking import file_lock
 from liere_command.processes import is_alive
 
-__all__ = ["remove_killed_starts"]
+__all__ = ["remove_killed_starts", "remove_unfinished_files"]
 
 
 def remove_killed_starts(folder: Path) -> None:
@@ -27,3 +28,13 @@ def remove_killed_starts(folder: Path) -> None:
                 shutil.rmtree(left, ignore_errors=True)
         except OSError:
             continue  # a file, or in use by a live process
+
+
+def remove_unfinished_files(folder: Path, checkpoints: Path) -> None:
+    """Remove unfinished files of a run, and unfinished folders of shards among its checkpoints."""
+    for left in folder.rglob(".*.tmp"):
+        if left.parent == checkpoints and left.is_dir() and not left.is_symlink():
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            with contextlib.suppress(IsADirectoryError, FileNotFoundError):
+                left.unlink()

@@ -8,8 +8,9 @@ import shutil
 from pathlib import Path
 
 from liere.errors import InputError
+from liere.files.reading import check_regular
 from liere.files.writing import write_atomically
-from liere.runs.checkpoints import PREVIOUS, load_newest, save_checkpoint
+from liere.runs.checkpoints import PREVIOUS, load_newest, remove_checkpoint, save_checkpoint
 from liere.runs.run import FACTS, Run, open_run
 
 __all__ = ["is_longer", "make_longer"]
@@ -58,15 +59,20 @@ def make_longer(run: Run) -> Path | None:
     # Until the configuration is replaced, the old checkpoint, kept as the previous one, is the valid one.
     save_checkpoint(dataclasses.replace(checkpoint, fingerprint=new.fingerprint), run.checkpoints)
     write_atomically(run.folder / "config.yaml", new.to_yaml())
-    (run.checkpoints / PREVIOUS).unlink(missing_ok=True)
+    remove_checkpoint(run.checkpoints / PREVIOUS)
     return kept if is_set_aside else None
 
 
 def _set_aside(shorter: Run, kept: Path) -> None:
     """Move the results of the shorter run to a subfolder that is a complete run."""
+    for folder in (kept.parent, kept):
+        if folder.is_symlink():
+            raise InputError(f"{folder} is a link, but a run may only write to its own folder: delete it")
     kept.mkdir(parents=True, exist_ok=True)
     for name in COPIES:
         if (shorter.folder / name).exists():
+            check_regular(shorter.folder / name)  # copying a device might never end
+            (kept / name).unlink(missing_ok=True)
             shutil.copyfile(shorter.folder / name, kept / name)
     stored = shorter.stored_data
     if stored is not None and stored.root_from_run is not None:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
 
 from liere.data.facts import DataFacts
 from liere.errors import InputError
-from liere.files.weights import load_weights
+from liere.files.weights import check_size, load_weights
+from liere.machine import memory_bytes
+from liere.presets import least_parameters
 from liere.runs.config import RunConfig
 from liere.runs.run_weights import read_facts
 from liere.vit import VisionTransformer
 
 __all__ = ["build_model", "count_parameters", "load_model"]
+
+FLOAT_BYTES = 4
 
 
 def build_model(config: RunConfig, facts: DataFacts | None = None) -> VisionTransformer:
@@ -23,13 +28,24 @@ def build_model(config: RunConfig, facts: DataFacts | None = None) -> VisionTran
     Args:
         config: Configuration of the run.
         facts: Facts of its data; None to read them from the data.
+
+    Raises:
+        ValueError: If the configuration is inconsistent, or the weights do not fit in memory.
     """
-    facts = config.data.facts if facts is None else facts
+    shape = _shape(config.data.facts if facts is None else facts)
+    memory, least = memory_bytes(), least_parameters(config.model.arguments(**shape))
+    if memory is not None and FLOAT_BYTES * least > memory:  # otherwise the system might end the process
+        raise InputError(
+            f"the model has at least {least:,} parameters, which need {FLOAT_BYTES * least / 1e9:,.0f} GB, but the "
+            f"machine has {memory / 1e9:,.0f} GB of memory: reduce model.dim, model.depth or the image size"
+        )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.training.seed)
-        return config.model.build(
-            image_size=facts.image_size, num_classes=len(facts.classes), in_channels=facts.channels
-        )
+        return config.model.build(**shape)
+
+
+def _shape(facts: DataFacts) -> dict[str, Any]:
+    return {"image_size": facts.image_size, "num_classes": len(facts.classes), "in_channels": facts.channels}
 
 
 def count_parameters(module: nn.Module) -> int:
@@ -50,7 +66,9 @@ def load_model(config: RunConfig, weights: Path, facts: DataFacts | None = None)
         ValueError: If it is damaged or belongs to another model.
     """
     found = load_weights(weights)
-    model = build_model(config, read_facts(weights) if facts is None else facts)
+    facts = facts or read_facts(weights) or config.data.facts
+    check_size(weights, config.model.arguments(**_shape(facts)))
+    model = build_model(config, facts)
     try:
         model.load_state_dict(found)
     except RuntimeError as error:

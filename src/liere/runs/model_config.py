@@ -94,12 +94,16 @@ class ModelConfig(Section):
     def build(self, *, image_size: int | tuple[int, ...], num_classes: int, in_channels: int = 3) -> VisionTransformer:
         """Return the model, initialized with torch's global generator."""
         return create_model(
-            **self.model_dump(exclude={"options", "image_size"}),
-            **self.options,
-            image_size=image_size if self.image_size is None else self.image_size,
-            num_classes=num_classes,
-            in_channels=in_channels,
+            **self.arguments(image_size=image_size, num_classes=num_classes, in_channels=in_channels), **self.options
         )
+
+    def arguments(self, *, image_size: int | tuple[int, ...], num_classes: int, in_channels: int = 3) -> dict[str, Any]:
+        """Return the arguments of `liere.create_model`, except for the options of the encoding."""
+        return self.model_dump(exclude={"options"}) | {
+            "image_size": image_size if self.image_size is None else self.image_size,
+            "num_classes": num_classes,
+            "in_channels": in_channels,
+        }
 
 
 def _is_finite(value: object) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import tempfile
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from liere.files.reading import DamagedError, shorten
 from liere.files.writing import prepare_folder, write_atomically
 from liere.runs.config import RunConfig
 from liere.runs.config_file import parse_config, read_config
-from liere.runs.killed_starts import remove_killed_starts
+from liere.runs.killed_starts import remove_killed_starts, remove_unfinished_files
 from liere.runs.locking import file_lock, lock_folder
 from liere.runs.records import read_evaluations, read_metrics, read_result
 from liere.runs.stored_data import StoredData, at_root, read_stored_data, with_facts
@@ -194,9 +193,7 @@ class Run:
 
     def remove_unfinished(self) -> None:
         """Remove unfinished files of processes that were killed; requires the lock."""
-        for left in self.folder.rglob(".*.tmp"):
-            with contextlib.suppress(IsADirectoryError):
-                left.unlink(missing_ok=True)
+        remove_unfinished_files(self.folder, self.checkpoints)
 
     @contextmanager
     def lock(self, patience: float = 0) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from torch import Tensor
@@ -16,13 +17,19 @@ __all__ = ["read_facts", "save_weights"]
 KEY = "liere.facts"
 
 
-def save_weights(weights: dict[str, Tensor], path: Path, facts: DataFacts | None = None) -> None:
+def save_weights(
+    weights: dict[str, Tensor],
+    path: Path,
+    facts: DataFacts | None = None,
+    confirm: Callable[[], None] | None = None,
+) -> None:
     """Write weights atomically as safetensors.
 
     Args:
         weights: State dict of a model.
         path: The file.
         facts: Facts of the training data, for the metadata of the file.
+        confirm: Called right before the file is replaced; if it raises, the old file is not changed.
 
     Raises:
         OSError: If it cannot be written.
@@ -31,7 +38,7 @@ def save_weights(weights: dict[str, Tensor], path: Path, facts: DataFacts | None
 
     metadata = None if facts is None else {KEY: json.dumps(facts.as_dict())}
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
-    write_atomically(path, save(tensors, metadata))
+    write_atomically(path, save(tensors, metadata), confirm)
 
 
 def read_facts(path: Path) -> DataFacts | None:

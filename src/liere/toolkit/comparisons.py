@@ -8,7 +8,9 @@ from typing import Any
 
 from liere.comparison.default_encodings import PAPER_ENCODINGS
 from liere.comparison.demo import demo_plan, describe_demo
-from liere.comparison.plan import make_plan
+from liere.comparison.executors.choice import choose_executor
+from liere.comparison.executors.contract import Executor
+from liere.comparison.plan import Plan, make_plan
 from liere.comparison.result import ComparisonResult
 from liere.errors import InputError
 from liere.reproduce.comparing import check_report_name, report_runs, run_comparison
@@ -20,7 +22,7 @@ from liere.runs.run import Run
 from liere.terminal.messages import say
 from liere.toolkit.calls import Encoding, Place, call_text, folder_of, several
 
-__all__ = ["compare", "demo", "report"]
+__all__ = ["compare", "demo", "plan_comparison", "report"]
 
 
 def compare(
@@ -34,12 +36,14 @@ def compare(
     overrides: Mapping[str, Any] | None = None,
     data: Any = None,
     jobs: int | None = None,
+    executor: str | Executor | None = None,
     progress: bool = True,
     command: str | None = None,
 ) -> ComparisonResult:
     """Train several encodings with several seeds and one recipe, test them, write a report and return the results.
 
-    Every run has its own process. Finished runs in `out` are not repeated.
+    Every run has its own process, on this machine or on a cluster. Finished runs in `out` are not repeated, and any
+    executor resumes what another one began.
 
     Args:
         recipe: A YAML file like those in `experiments/`, or a dict with the same sections.
@@ -51,7 +55,10 @@ def compare(
         overrides: Fields to override, like `{"training.examples": 10_000}`; strings are parsed as on the command line.
         data: Replaces the recipe's data: a torch data set of images and labels, a tuple of two (training and test),
             the result of `liere.data.from_datasets`, or a section like `{"name": "images", "root": ...}`.
-        jobs: Number of parallel processes; None for one per GPU, or one per core without a GPU.
+        jobs: How many runs are executed at the same time; None for one per GPU, or one per core without a GPU, and on a
+            cluster for as many as it has room for.
+        executor: Where runs are executed: `"local"`, `"ray"`, `"slurm"`, or an executor with options, such as
+            `SlurmExecutor(partition="gpu", time="8:00:00")`.
         progress: Whether to print finished runs and the progress of the others.
         command: Command to show in the report; None for this call.
 
@@ -60,26 +67,50 @@ def compare(
         ValueError: If an argument is invalid, or `out` contains runs of another recipe.
         OSError: If data is missing, or files cannot be written.
     """
-    found, fields, seeds = read_recipe(recipe, data), field_texts(overrides), several("seeds", seeds)
-    encodings = several("encodings", encodings, one=(str, type))
+    seeds, encodings = several("seeds", seeds), several("encodings", encodings, one=(str, type))
     sizes = None if sizes is None else several("sizes", sizes, one=(int,))
+    given: dict[str, Any] = {"seeds": seeds, "sizes": sizes, "examples": examples, "out": out, "overrides": overrides}
+    plan = plan_comparison(recipe, encodings=encodings, **given, data=data, jobs=jobs, executor=executor)
+    given = {"encodings": [*map(encoding_text, encodings)], **given, "out": str(out)}
+    call = command or call_text("compare", str(recipe) if isinstance(recipe, str | Path) else "recipe", **given)
+    return run_comparison(plan, command=call, progress=progress)
+
+
+def plan_comparison(
+    recipe: Place | Mapping[str, Any],
+    *,
+    encodings: Sequence[Encoding] = PAPER_ENCODINGS,
+    seeds: Iterable[int] = range(3),
+    sizes: Sequence[int] | None = None,
+    examples: int | None = None,
+    out: Place = "liere-compare",
+    overrides: Mapping[str, Any] | None = None,
+    data: Any = None,
+    jobs: int | None = None,
+    executor: str | Executor | None = None,
+) -> Plan:
+    """Return the plan of a comparison, with everything checked; takes arguments of `compare`, and creates nothing.
+
+    Raises:
+        ValueError: If an argument is invalid, or `out` contains runs of another recipe.
+        OSError: If data is missing.
+    """
+    found, fields = read_recipe(recipe, data), field_texts(overrides)
     for name in VARIED:
         if name in fields:
             raise InputError(f"--{name} is varied by the comparison itself: use --encodings and --seeds instead")
-    plan = make_plan(
+    return make_plan(
         found.content,
         fields,
-        encodings=encodings,
-        seeds=seeds,
-        sizes=sizes,
+        encodings=several("encodings", encodings, one=(str, type)),
+        seeds=several("seeds", seeds),
+        sizes=None if sizes is None else several("sizes", sizes, one=(int,)),
         examples=examples,
         folder=Path(out),
         slots=jobs,
         source=found.source,
+        executor=choose_executor(executor),
     )
-    given = {"encodings": [*map(encoding_text, encodings)], "seeds": seeds, "sizes": sizes, "examples": examples}
-    call = command or call_text("compare", found.source or "recipe", **given, out=str(out), overrides=overrides)
-    return run_comparison(plan, command=call, progress=progress)
 
 
 def demo(

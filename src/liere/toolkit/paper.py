@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from liere.comparison.executors.choice import choose_executor
+from liere.comparison.executors.contract import Executor
 from liere.reproduce.making import Made, make
 from liere.reproduce.request import make_request
 from liere.runs.recipe import field_texts
@@ -27,6 +29,7 @@ def reproduce(
     own: bool = False,
     smoke: bool = False,
     jobs: int | None = None,
+    executor: str | Executor | None = None,
     export: Place | None = None,
     progress: bool = True,
     command: str | None = None,
@@ -44,7 +47,9 @@ def reproduce(
         out: Folder for runs and results, whose finished runs are reused; None for `./liere-reproduce/SCALE`.
         own: Whether to train all runs here instead of using those that come with the project.
         smoke: Whether to do a dry run of everything with tiny models and a few examples.
-        jobs: Number of parallel processes; None for one per GPU, or one per core without a GPU.
+        jobs: How many runs are executed at the same time; None for the executor's default.
+        executor: Where runs are executed: `"local"`, `"ray"`, `"slurm"`, or an executor with options, such as
+            `RayExecutor(address="auto")`.
         export: Folder to which to copy results and runs, without weights.
         progress: Whether to print the progress.
         command: Command to show on the page; None for this call.
@@ -70,4 +75,11 @@ def reproduce(
         smoke=smoke,
     )
     call = command or call_text("reproduce", name, scale=scale)
-    return make(request, command=call, jobs=jobs, export=None if export is None else Path(export), progress=progress)
+    return make(
+        request,
+        command=call,
+        jobs=jobs,
+        executor=choose_executor(executor),
+        export=None if export is None else Path(export),
+        progress=progress,
+    )

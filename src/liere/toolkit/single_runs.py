@@ -17,7 +17,7 @@ from liere.runs.longer import is_longer
 from liere.runs.recipe import encoding_fields, field_texts, read_recipe
 from liere.runs.run import Run, open_run
 from liere.toolkit.calls import Encoding, Place, folder_of, several, teller, warner
-from liere.training.start import begin_run, check_run, train_run
+from liere.training.start import begin_run, check_again, train_run
 from liere_command.processes import is_first_process
 
 __all__ = ["evaluate", "predict", "resume", "train"]
@@ -115,10 +115,11 @@ def _train(
 ) -> Run:
     say = teller(progress)
     if run.is_finished and not is_longer(run):
-        say(f"{run.folder} is finished: its weights are in {run.final_weights}")
+        if is_first_process(run.config.hardware.world_size):
+            say(f"{run.folder} is finished: its weights are in {run.final_weights}")
         return run
-    if not is_checked and is_first_process():
-        check_run(run.config.model_copy(update={"data": run.data}), run.folder, say)
+    if not is_checked:
+        check_again(run, say, dry=dry)
     if not dry:
         train_run(run, tell=say, warn=warner(progress), steps=steps, logger=logger, progress=progress)
     return run

@@ -16,6 +16,7 @@ from liere.optional.lightning_import import import_lightning
 from liere.runs.config import RunConfig
 from liere.runs.image_classifier import ImageClassifier
 from liere.training.optimizer import learning_rate_factor, make_optimizer
+from liere.training.sharded_model import is_sharded, shard
 from liere.vit import VisionTransformer
 
 pl = import_lightning()
@@ -61,6 +62,11 @@ class Classifier(pl.LightningModule):  # type: ignore[misc, name-defined]
         if self.config.hardware.threads is not None:
             torch.set_num_threads(self.config.hardware.threads)
 
+    def configure_model(self) -> None:
+        """Shard the parameters over the processes, if asked for."""
+        if self.config.hardware.is_sharded and not is_sharded(self.model):
+            shard(self.model, self.device_mesh["data_parallel"])
+
     def configure_optimizers(self) -> dict[str, Any]:
         """Return the optimizer and the schedule, starting at the first step."""
         optimizer = make_optimizer(self.model, self.config.optimizer)
@@ -98,8 +104,10 @@ class Classifier(pl.LightningModule):  # type: ignore[misc, name-defined]
         self._sums = torch.zeros(3, device=self.device)
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
-        """Add the examples, correct answers and losses of a batch."""
+        """Add the examples, correct answers and losses of a batch, unless it only keeps step with other processes."""
         _, losses, right = self.images.classify(batch)
+        if self.trainer.val_dataloaders.sampler.is_extra(batch_idx):
+            return
         self._sums += torch.stack([torch.ones_like(losses), right, losses]).sum(1)
 
     def on_validation_epoch_end(self) -> None:

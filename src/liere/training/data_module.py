@@ -28,7 +28,6 @@ class TrainingData(pl.LightningDataModule):  # type: ignore[misc, name-defined]
         self.config, self.classifier = config, classifier
         self.train_data = load_data(run, "train")
         self.val_data = load_data(run, "val", length=config.training.validation_examples)
-        config.check_validation(len(self.val_data))
         self.order = ExampleOrder(len(self.train_data), config.training.seed)
 
     def train_dataloader(self) -> DataLoader[Batch]:

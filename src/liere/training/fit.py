@@ -5,34 +5,43 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
+from liere.data.loader import lost_workers
 from liere.errors import InputError
 from liere.files.writing import write_atomically
 from liere.machine import machine, versions
 from liere.runs.checkpoints import Checkpoint, finish_saving, load_newest
 from liere.runs.data_of_run import remember_data
 from liere.runs.killed_starts import remove_killed_starts
+from liere.runs.locking import confirm_lock
 from liere.runs.longer import is_longer, make_longer
 from liere.runs.model import build_model, count_parameters, load_model
+from liere.runs.process_order import first_process_first, starts_together
 from liere.runs.run import Run
 from liere.runs.run_weights import save_weights
 from liere.runs.trainer import make_trainer
 from liere.training.classifier import Classifier
 from liere.training.data_module import TrainingData
+from liere.training.freed_memory import keep_freed_memory
 from liere.training.loggers import make_logger, open_logger
 from liere.training.optimizer import kept_shapes, make_optimizer
 from liere.training.progress import Progress
 from liere.training.saving import Saver
-from liere.training.stop_requests import StoppedError, StopRequest, shield_new_processes, stop_on_signals
+from liere.training.sharded_model import whole_state_dict
+from liere.training.stop_requests import StopRequest, shield_new_processes, stop_on_signals
 from liere.training.training_log import Journal, quiet_events
 from liere.vit import VisionTransformer
 from liere_command.processes import end_with_first_process, is_first_process
 
 __all__ = ["train"]
+
+LOST = ("Connection closed by peer", "Connection reset by peer", "Broken pipe", "DistNetworkError")
+"""Parts of torch's messages about a process that has ended."""
 
 
 def train(
@@ -43,6 +52,7 @@ def train(
     patience: float = 0,
     logger: Any | None = None,
     progress: bool = True,
+    profiler: Any | None = None,
 ) -> dict[str, Any]:
     """Train a run to its end, from its newest valid checkpoint or from the beginning, and return its result.
 
@@ -55,6 +65,7 @@ def train(
         patience: Seconds to wait for another process that is training the run.
         logger: A Lightning logger to use instead of the configuration's.
         progress: Whether to show progress.
+        profiler: A Lightning profiler, called at the start and end of every hook; None for none.
 
     Raises:
         StoppedError: If it was stopped early, for example by Ctrl-C or SIGTERM; it is saved and can be resumed.
@@ -62,26 +73,29 @@ def train(
         ValueError: If another process is training it, or the logger cannot start.
     """
     # The first process of a distributed run starts the others, holds the lock and prints messages.
-    is_first = is_first_process()
+    is_first = is_first_process(run.config.hardware.world_size)
     say = say if is_first else _say_nothing
     request = request or StopRequest()
     end_with_first_process()
+    keep_freed_memory()
     with run.lock(patience) if is_first else nullcontext(), stop_on_signals(request):
-        if is_first and is_longer(run):
-            kept = make_longer(run)
-            say(f"{run.folder.name}: training longer" + (f"; the results so far are kept in {kept}" if kept else ""))
-        if run.is_finished:
-            return run.result()
-        if damage := run.damage():
-            say(f"warning: {damage}: the run does not count as finished")
-        if is_first:
-            run.remove_unfinished()
-            remove_killed_starts(run.folder)
-            run.checkpoints.mkdir(exist_ok=True)
-            remember_data(run)
-            logger = make_logger(run.config.logger, run.folder) if logger is None else logger
-        model, checkpoint = _newest_model(run, say)
-        return _fit(run, model, checkpoint, request, say, logger if is_first else None, progress)
+        with first_process_first(run.config.hardware, request.check):
+            if is_first and is_longer(run):
+                kept = make_longer(run)
+                results = f"; the results so far are kept in {kept}" if kept else ""
+                say(f"{run.folder.name}: training longer{results}")
+            if run.is_finished:
+                return run.result()
+            if damage := run.damage():
+                say(f"warning: {damage}: the run does not count as finished")
+            if is_first:
+                run.remove_unfinished()
+                remove_killed_starts(run.folder)
+                run.checkpoints.mkdir(exist_ok=True)
+                remember_data(run)
+                logger = make_logger(run.config.logger, run.folder) if logger is None else logger
+            model, checkpoint = _newest_model(run, say)
+        return _fit(run, model, checkpoint, request, say, logger if is_first else None, progress, profiler)
 
 
 def _newest_model(run: Run, say: Callable[[str], None]) -> tuple[VisionTransformer, Checkpoint | None]:
@@ -93,7 +107,7 @@ def _newest_model(run: Run, say: Callable[[str], None]) -> tuple[VisionTransform
         config.training.steps,
         like=model.state_dict(),
         kept=kept_shapes(make_optimizer(model, config.optimizer)),
-        set_aside=is_first_process(),
+        set_aside=is_first_process(config.hardware.world_size),
     )
     for line in refused:
         say(f"warning: {line}")
@@ -135,6 +149,7 @@ def _fit(
     say: Callable[[str], None],
     logger: Any | None,
     progress: bool,
+    profiler: Any | None,
 ) -> dict[str, Any]:
     config, training = run.config, run.config.training
     step, seconds = (checkpoint.step, checkpoint.seconds) if checkpoint else (0, 0.0)
@@ -159,17 +174,33 @@ def _fit(
             accumulate_grad_batches=training.accumulate,
             gradient_clip_val=config.optimizer.clip,
             reload_dataloaders_every_n_epochs=1,
+            profiler=profiler,
         )
         shield_new_processes(trainer)
         data = TrainingData(run, classifier)
-        if is_first_process() and (reason := request.reason(0)):
-            raise StoppedError(reason)  # before other processes start
+        if not starts_together(config.hardware) and is_first_process(config.hardware.world_size):
+            request.check()  # before other processes start
         if logger is not None:
             open_logger(logger, config.model_dump(mode="json"))
-        with quiet_events():
+        lost = lost_workers(f"resume with: liere train --resume {run.folder}")
+        with quiet_events(), lost, _name_lost_processes(run):
             trainer.fit(classifier, datamodule=data)
         step = classifier.step
     return _finish(run, model, journal, step=step, seconds=clock())
+
+
+@contextmanager
+def _name_lost_processes(run: Run) -> Iterator[None]:
+    """Turn errors of torch about a lost process into one line."""
+    try:
+        yield
+    except RuntimeError as error:
+        if run.config.hardware.world_size == 1 or not any(text in str(error) for text in LOST):
+            raise
+        raise ConnectionError(
+            f"{run.folder.name}: another process of the run has ended, see its message; resume with: "
+            f"liere train --resume {run.folder}"
+        ) from error
 
 
 def _finish(run: Run, model: VisionTransformer, journal: Journal, *, step: int, seconds: float) -> dict[str, Any]:
@@ -185,8 +216,11 @@ def _finish(run: Run, model: VisionTransformer, journal: Journal, *, step: int, 
         "machine": machine(),
         "versions": versions(("torch", "lightning")),
     }
-    if is_first_process():
+    weights = whole_state_dict(model)
+    if is_first_process(run.config.hardware.world_size):
+        confirm = partial(confirm_lock, run.folder)
+        confirm()
         finish_saving(run.checkpoints)  # needed if no steps were left to train
-        save_weights(model.state_dict(), run.final_weights, run.facts)
-        write_atomically(run.result_file, json.dumps(result, indent=1) + "\n")
+        save_weights(weights, run.final_weights, run.facts, confirm)
+        write_atomically(run.result_file, json.dumps(result, indent=1) + "\n", confirm)
     return result

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from liere.errors import InputError
 from liere.shapes import Float
+from liere.sharding import gathered, sharded_like
 
 __all__ = ["Muon", "orthogonalize"]
 
@@ -73,29 +74,54 @@ class Muon(torch.optim.Optimizer):
         self._adam.state = self.state
         self._adam.param_groups = [group for group in self.param_groups if not group["matrix_blocks"]]
         self._adam.step()
-        for group in self.param_groups:
-            if group["matrix_blocks"]:
-                self._step_matrices(group)
+        self._step_matrices()
         return loss
 
     @torch.no_grad()
-    def _step_matrices(self, group: dict[str, Any]) -> None:
-        for parameter in group["params"]:
-            if parameter.grad is None:
-                continue
-            state, decay = self.state[parameter], group["momentum"]
-            if not state:
-                state["momentum"] = torch.zeros_like(parameter)
-            momentum = state["momentum"].lerp_(parameter.grad, 1 - decay)
-            blocks = parameter.grad.lerp(momentum, decay).chunk(group["matrix_blocks"])
-            rows, columns = blocks[0].shape
-            update = torch.cat([orthogonalize(block) for block in blocks])
-            parameter.mul_(1 - group["lr"] * group["weight_decay"])
+    def _step_matrices(self) -> None:
+        """Step all matrices; blocks of the same shape are orthogonalized together, which takes fewer operations."""
+        blocks: list[Tensor] = []
+        owners: list[tuple[Tensor, dict[str, Any]]] = []
+        for group in self.param_groups:
+            for parameter in group["params"] if group["matrix_blocks"] else ():
+                if parameter.grad is not None:
+                    owners.append((parameter, group))
+                    # Sharded matrices are gathered: the parts of an orthogonal matrix are not orthogonal.
+                    direction = gathered(self._direction(parameter, group["momentum"]))
+                    blocks += direction.chunk(group["matrix_blocks"])
+        steps = iter(_orthogonalize_each(blocks))
+        for parameter, group in owners:
+            own = [next(steps) for _ in range(group["matrix_blocks"])]
+            rows, columns = own[0].shape
+            if group["weight_decay"]:
+                parameter.mul_(1 - group["lr"] * group["weight_decay"])
+            update = sharded_like(own[0] if len(own) == 1 else torch.cat(own), parameter)
             parameter.sub_(update, alpha=group["lr"] * max(rows / columns, 1) ** 0.5)
 
+    def _direction(self, parameter: Tensor, decay: float) -> Tensor:
+        """Return the gradient of a parameter, averaged with earlier ones."""
+        assert parameter.grad is not None
+        state = self.state[parameter]
+        if not state:
+            state["momentum"] = torch.zeros_like(parameter)
+        momentum = state["momentum"].lerp_(parameter.grad, 1 - decay)
+        return parameter.grad.lerp(momentum, decay)
 
-def orthogonalize(matrix: Float[Tensor, "rows columns"]) -> Float[Tensor, "rows columns"]:
-    """Return a nearly orthogonal matrix with the same singular vectors and singular values near 1.
+
+def _orthogonalize_each(matrices: list[Tensor]) -> list[Tensor]:
+    """Return the orthogonalized matrices."""
+    places: dict[Any, list[int]] = {}
+    for place, matrix in enumerate(matrices):
+        places.setdefault((matrix.shape, matrix.dtype, matrix.device), []).append(place)
+    found = list(matrices)
+    for same in places.values():
+        for place, matrix in zip(same, orthogonalize(torch.stack([matrices[n] for n in same])), strict=True):
+            found[place] = matrix
+    return found
+
+
+def orthogonalize(matrices: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*batch rows columns"]:
+    """Return nearly orthogonal matrices with the same singular vectors and singular values near 1.
 
     Example:
         >>> singular_values = torch.linalg.svdvals(orthogonalize(torch.diag(torch.tensor([1.0, 0.1, 0.02]))))
@@ -103,9 +129,12 @@ def orthogonalize(matrix: Float[Tensor, "rows columns"]) -> Float[Tensor, "rows 
         True
     """
     a, b, c = COEFFICIENTS
-    wide = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
-    wide = wide / wide.norm().clamp(min=1e-7)
+    rows, columns = matrices.shape[-2:]
+    wide = (matrices if rows <= columns else matrices.mT).reshape(-1, min(rows, columns), max(rows, columns))
+    wide = wide / torch.linalg.matrix_norm(wide, keepdim=True).clamp(min=1e-7)
     for _ in range(ITERATIONS):
-        square = wide @ wide.T
-        wide = a * wide + (b * square + c * square @ square) @ wide
-    return wide if matrix.shape[0] <= matrix.shape[1] else wide.T
+        square = wide @ wide.mT
+        polynomial = torch.baddbmm(square, square, square, beta=b, alpha=c)
+        wide = torch.baddbmm(wide, polynomial, wide, beta=a)
+    wide = wide.view(*matrices.shape[:-2], *wide.shape[-2:])
+    return wide if rows <= columns else wide.mT

@@ -56,8 +56,17 @@ def make_optimizer(model: VisionTransformer, config: OptimizerConfig) -> torch.o
         {"params": params, "lr": rate, "weight_decay": decay, "matrix_blocks": blocks}
         for (rate, decay, blocks), params in groups.items()
     ]
-    kind = Muon if config.name == "muon" else torch.optim.AdamW
-    return kind(described, betas=config.betas, eps=config.eps)
+    kind = Muon if config.name == "muon" else _FusedAdamW
+    return kind(described, betas=config.betas, eps=config.eps, fused=True)
+
+
+class _FusedAdamW(torch.optim.AdamW):
+    """AdamW in one pass over all parameters, which leaves the scaling of gradients to others.
+
+    Without that, Lightning refuses to clip gradients in mixed precision, even in bf16, which needs no scaling.
+    """
+
+    _step_supports_amp_scaling = property(lambda self: False, lambda self, value: None)
 
 
 def kept_shapes(optimizer: torch.optim.Optimizer) -> list[dict[str, torch.Size]]:

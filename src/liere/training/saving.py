@@ -7,11 +7,14 @@ from typing import Any
 
 import torch
 
+from liere.errors import InputError
 from liere.optional.lightning_import import import_lightning
-from liere.runs.checkpoints import Checkpoint, save_checkpoint
+from liere.runs.checkpoints import Checkpoint, save_checkpoint, save_sharded_checkpoint
+from liere.runs.locking import confirm_lock
 from liere.runs.run import Run
 from liere.runs.run_weights import save_weights
 from liere.training.classifier import Classifier
+from liere.training.sharded_model import is_sharded, shard_optimizer_state, whole_state_dict
 from liere.training.stop_requests import StoppedError, StopRequest
 from liere.training.training_log import Journal
 
@@ -45,10 +48,12 @@ class Saver(pl.Callback):  # type: ignore[misc, name-defined]
         """Restore the optimizer state except learning rates, which the schedule sets; stop if requested."""
         if reason := self._common_reason(trainer):
             raise StoppedError(reason)
+        self._check_first_step(trainer, classifier)
         if self.checkpoint is not None:
             (optimizer,) = trainer.optimizers
             groups = optimizer.state_dict()["param_groups"]
-            optimizer.load_state_dict(self.checkpoint.optimizer | {"param_groups": groups})
+            state = shard_optimizer_state(optimizer, self.checkpoint.optimizer["state"])
+            optimizer.load_state_dict({"state": state, "param_groups": groups})
             self.checkpoint = None  # frees the memory
 
     def on_train_batch_end(
@@ -72,8 +77,10 @@ class Saver(pl.Callback):  # type: ignore[misc, name-defined]
         """Save the run and the best weights; stop if requested or the target is reached."""
         score, target = classifier.validation, self.run.config.training.stop_at_accuracy
         assert score is not None
-        if self.journal.best is not None and self.journal.best["step"] == classifier.step and trainer.is_global_zero:
-            save_weights(classifier.model.state_dict(), self.run.best_weights, self.run.facts)
+        if self.journal.best is not None and self.journal.best["step"] == classifier.step:
+            weights = whole_state_dict(classifier.model)
+            if trainer.is_global_zero:
+                save_weights(weights, self.run.best_weights, self.run.facts, self._confirm)
         if target is not None and score.accuracy >= target:
             self.journal.reached_target = True
             trainer.should_stop = True
@@ -103,15 +110,31 @@ class Saver(pl.Callback):  # type: ignore[misc, name-defined]
             reason = self.request.reason(trainer.global_step)
         return (reason or "with another process") if stop else None
 
+    def _check_first_step(self, trainer: Any, classifier: Classifier) -> None:
+        """Raise `ValueError` if processes resume after different steps, as without a shared folder."""
+        if trainer.world_size > 1:
+            step = torch.tensor([classifier.step, -classifier.step], device=trainer.strategy.root_device)
+            most, least = trainer.strategy.reduce(step, reduce_op="max").tolist()
+            if most != -least:
+                raise InputError(
+                    f"the processes read different checkpoints from {self.run.checkpoints}, of steps {-least} to "
+                    f"{most}: use a folder that all nodes share"
+                )
+
     def _save(self, trainer: Any, classifier: Classifier) -> None:
-        if trainer.is_global_zero:
-            (optimizer,) = trainer.optimizers
-            checkpoint = Checkpoint(
-                fingerprint=self.run.config.fingerprint,
-                step=classifier.step,
-                seconds=self.clock(),
-                state_dict=classifier.model.state_dict(),
-                optimizer=optimizer.state_dict(),
-                journal=self.journal.state_dict(),
-            )
-            save_checkpoint(checkpoint, self.run.checkpoints)
+        shards = is_sharded(classifier.model)
+        if not shards and not trainer.is_global_zero:
+            return
+        (optimizer,) = trainer.optimizers
+        checkpoint = Checkpoint(
+            fingerprint=self.run.config.fingerprint,
+            step=classifier.step,
+            seconds=self.clock(),
+            state_dict=classifier.model.state_dict(),
+            optimizer=optimizer.state_dict(),
+            journal=self.journal.state_dict(),
+        )
+        (save_sharded_checkpoint if shards else save_checkpoint)(checkpoint, self.run.checkpoints, self._confirm)
+
+    def _confirm(self) -> None:
+        confirm_lock(self.run.folder)

@@ -6,6 +6,7 @@ import importlib
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ from liere.optional.extras import TRAINING, require
 from liere.runs.config import RunConfig
 from liere.runs.cost import Cost, estimate_cost
 from liere.runs.model import build_model
+from liere.runs.process_order import first_process_first
 from liere.runs.run import Run, check_new, create_run, open_run
 from liere_command.processes import is_first_process
-from liere_command.signals import say_on_leaving
+from liere_command.signals import release_signals, say_on_leaving
 
-__all__ = ["SignalStop", "begin_run", "check_run", "train_run"]
+__all__ = ["SignalStop", "begin_run", "check_again", "check_run", "train_run"]
 
 PATIENCE = 60.0  # seconds for the first process to create the folder
 LOCK_PATIENCE = 10.0  # seconds for a killed process to disappear
@@ -50,7 +52,7 @@ def check_run(config: RunConfig, folder: Path, tell: Callable[[str], None]) -> N
     config.hardware.check()
     for split in ("train", "test"):
         config.data.load(split)
-    config.check_validation(len(config.data.load("val", length=config.training.validation_examples)))
+    config.data.load("val", length=config.training.validation_examples)
     cost = estimate_cost(config, build_model(config))
     examples = config.training.steps * config.training.batch_size
     tell(f"{folder.name}: {config.model.encoding}, {examples:,} examples in {config.training.steps:,} steps")
@@ -69,18 +71,32 @@ def begin_run(config: RunConfig, folder: Path, tell: Callable[[str], None], *, d
         OSError: If data are missing, or the folder cannot be created.
         ValueError: If parts of the configuration do not fit together, or the folder exists.
     """
-    if not is_first_process():
+    config.hardware.check()
+    release_signals(config.hardware.world_size)
+    is_first = is_first_process(config.hardware.world_size)
+    if dry and not is_first:
+        return None
+    with nullcontext() if dry else first_process_first(config.hardware):
+        if not is_first:
+            _wait_for(folder / "config.yaml")
+            return open_run(folder)
+        check_new(folder, config)
+        check_run(config, folder, tell)
         if dry:
             return None
-        _wait_for(folder / "config.yaml")
-        return open_run(folder)
-    check_new(folder, config)
-    check_run(config, folder, tell)
-    if dry:
-        return None
-    require(*TRAINING)  # report missing packages before the folder is created
-    importlib.import_module("liere.training.fit")
-    return create_run(folder, config)
+        require(*TRAINING)  # report missing packages before the folder is created
+        importlib.import_module("liere.training.fit")
+        return create_run(folder, config)
+
+
+def check_again(run: Run, tell: Callable[[str], None], *, dry: bool = False) -> None:
+    """Check a run before it is resumed, as `check_run` does, in the first process of a distributed run."""
+    hardware = run.config.hardware
+    hardware.check()
+    release_signals(hardware.world_size)
+    with nullcontext() if dry else first_process_first(hardware):
+        if is_first_process(hardware.world_size):
+            check_run(run.config.model_copy(update={"data": run.data}), run.folder, tell)
 
 
 def train_run(
@@ -111,20 +127,20 @@ def train_run(
     from liere.training.stop_requests import StoppedError, StopRequest
 
     say_on_leaving(lambda: _how_to_resume(run))
-    request = StopRequest(further_steps=steps)
+    request, is_first = StopRequest(further_steps=steps), is_first_process(run.config.hardware.world_size)
     try:
         result = train(run, say=warn, request=request, patience=LOCK_PATIENCE, progress=progress, logger=logger)
     except StoppedError as stop:
         line = f"{run.folder.name}: stopped {stop}{_how_to_resume(run)}"
-        if is_first_process():
+        if is_first:
             tell(line)
-        if request.signal is not None and is_first_process():
+        if request.signal is not None and is_first:
             raise SignalStop(line, request.signal) from None
         if request.signal is not None:
             # Lightning would treat another exit code as a crash and kill the first process.
             raise SystemExit(0) from None
         return
-    if is_first_process():
+    if is_first:
         tell(
             f"{run.folder.name}: finished after {result['examples']:,} examples and {result['seconds']:.0f} s, "
             f"best validation accuracy {100 * result['best']['accuracy']:.1f} %"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
+from liere_command.processes import is_under_torchrun
 from liere_command.signals import SIGNALS
 
 __all__ = ["StopRequest", "StoppedError", "shield_new_processes", "stop_on_signals"]
@@ -26,7 +27,7 @@ class StopRequest:
     Attributes:
         signal: Signal that requested it, if any.
         further_steps: Stop after this many steps; None for the end of the run.
-        parent: Stop when this can be read, as set up by `local_processes.Slot`; None for no parent.
+        parent: Stop when this can be read, as set up by `liere.comparison.executors.local`; None for no parent.
     """
 
     signal: int | None = None
@@ -43,10 +44,19 @@ class StopRequest:
             return "as requested"
         return None
 
+    def check(self) -> None:
+        """Raise `StoppedError` if there is a reason to stop before the first step."""
+        if reason := self.reason(0):
+            raise StoppedError(reason)
+
 
 @contextmanager
 def stop_on_signals(request: StopRequest) -> Iterator[None]:
-    """Turn the first of each signal, such as Ctrl-C, into a request; a second one has its usual effect."""
+    """Turn the first of each signal, such as Ctrl-C, into a request; a second one has its usual effect.
+
+    Except under `torchrun`, which passes on signals that a process may already have received with its group, and kills
+    processes that do not end.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -56,7 +66,8 @@ def stop_on_signals(request: StopRequest) -> Iterator[None]:
 
     def ask(number: int, frame: Any) -> None:
         request.signal = number
-        signal.signal(number, before[number])
+        if not is_under_torchrun():
+            signal.signal(number, before[number])
 
     for number in before:
         signal.signal(number, ask)

@@ -16,6 +16,7 @@ from torch import Tensor
 from liere.errors import InputError
 from liere.files.writing import write_atomically
 from liere.optional.lightning_import import import_lightning
+from liere.runs.locking import confirm_lock
 from liere.runs.records import COLUMNS
 from liere.runs.run import Run
 from liere.training.classifier import Classifier, Score
@@ -66,6 +67,7 @@ class Journal(pl.Callback):  # type: ignore[misc, name-defined]
     def on_train_start(self, trainer: Any, classifier: Classifier) -> None:
         """Open the log."""
         if trainer.is_global_zero:
+            confirm_lock(self.run.folder)
             kept = [row for row in self.run.metric_rows() if int(row["step"]) <= self.first_step]
             write_atomically(self.run.metrics, _lines([dict(zip(COLUMNS, COLUMNS, strict=True)), *kept]))
             if self.logger is not None:
@@ -135,6 +137,7 @@ class Journal(pl.Callback):  # type: ignore[misc, name-defined]
     def _write(self, trainer: Any, step: int, values: dict[str, float]) -> None:
         if not trainer.is_global_zero:
             return
+        confirm_lock(self.run.folder, is_brief=True)
         try:
             if self.logger is not None:
                 self.logger.log_metrics(values, step=step)

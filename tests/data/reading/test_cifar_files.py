@@ -236,6 +236,11 @@ class TestMemory:
         write_tar(tmp_path / ARCHIVES["cifar100"], ("other", 300_000, bytes(300_000)), member)
         self.refuse(tmp_path, "is damaged .it expands to more than 250,000 bytes.*download it again")
 
+    def test_zeros_without_end_after_an_archive_are_not_read(self, tmp_path):
+        write_tar(tmp_path / ARCHIVES["cifar100"])
+        os.truncate(tmp_path / ARCHIVES["cifar100"], 10**12)  # sparse: takes no space on disk
+        self.refuse(tmp_path, "has 1,000,000,000,000 bytes, more than 250,000: download it again")
+
     def test_an_archive_cannot_have_many_members(self, tmp_path):
         members = [("other", 0, b"")] * 200
         write_tar(tmp_path / ARCHIVES["cifar100"], *members, (f"{FOLDERS['cifar100']}/train", 0, b""))

@@ -157,6 +157,20 @@ def test_pictures_with_very_many_pixels_are_refused_before_they_are_decoded(tmp_
         read_image(tmp_path / "bomb.png")
 
 
+def test_files_and_sides_that_would_take_too_much_memory_are_refused(tmp_path):
+    Image.new("1", (2, image_files.MAX_SIDE + 1)).save(tmp_path / "tall.png")
+    with pytest.raises(UnreadableError, match="it has a side of 100,001 pixels, more than 100,000: scale it down"):
+        read_image(tmp_path / "tall.png")
+    # Pillow reads a chunk as a whole; the file is sparse and takes no space on disk.
+    Image.new("RGB", (8, 8)).save(tmp_path / "long.png")
+    content = (tmp_path / "long.png").read_bytes()
+    start = content.index(b"IDAT") - 4
+    (tmp_path / "long.png").write_bytes(content[:start] + (10**9).to_bytes(4) + b"teSt")
+    os.truncate(tmp_path / "long.png", 2 * 10**9)
+    with pytest.raises(UnreadableError, match=r"it has 2,000,000,000 bytes, more than 500,000,000: compress it"):
+        read_image(tmp_path / "long.png")
+
+
 @pytest.mark.parametrize("name", ["pipe.jpg", "zero.png", "folder.bmp"])
 def test_what_is_no_regular_file_is_named_and_not_waited_for(imagenet_copy, capsys, name):
     place = imagenet_copy / "train" / WNIDS[0] / name

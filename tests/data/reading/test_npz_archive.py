@@ -62,6 +62,13 @@ class TestBadFiles:
             read_npz(tmp_path / "file.npz")
         assert not (tmp_path / "executed").exists()
 
+    @pytest.mark.parametrize("dtype", ["<U1", ">U1"])
+    def test_text_of_impossible_characters_is_reported(self, tmp_path, dtype):
+        labels = np.full(60, 0x7FFFFFFF, dtype.replace("U1", "u4")).view(dtype)
+        file = write_zip(tmp_path / "file.npz", images=array(noise(60, 4, 4)), labels=array(labels))
+        with pytest.raises(ValueError, match=r"file\.npz is damaged .* \(labels contains invalid characters\)"):
+            read_npz(file)
+
     def test_images_of_several_shapes_are_reported(self, tmp_path):
         ragged = np.empty(2, dtype=object)
         ragged[:] = [np.zeros((2, 2)), np.zeros((3, 3))]
@@ -82,6 +89,12 @@ def test_the_header_of_an_array_cannot_ask_for_more_than_there_is(tmp_path):
 def header(shape, dtype: str) -> bytes:
     file = io.BytesIO()
     np.lib.format.write_array_header_1_0(file, {"descr": dtype, "fortran_order": False, "shape": shape})
+    return file.getvalue()
+
+
+def array(values) -> bytes:
+    file = io.BytesIO()
+    np.save(file, values)
     return file.getvalue()
 
 

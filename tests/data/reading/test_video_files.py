@@ -219,6 +219,14 @@ def test_pipes_playlists_and_giant_frames_are_refused(videos, tmp_path, monkeypa
         read_frames(tmp_path / "other.avi", lambda count: [0])
 
 
+@pytest.mark.parametrize("name", ["plain.avi", "plain.mp4"])
+def test_a_file_of_holes_is_not_searched(videos, tmp_path, name):
+    (tmp_path / name).write_bytes((videos / "plain.avi").read_bytes())
+    os.truncate(tmp_path / name, 10**12)
+    with pytest.raises(UnreadableError, match=r"only [\d,]+ of its 1,000,000,000,000 bytes are on disk"):
+        read_frames(tmp_path / name, lambda count: [0])
+
+
 def test_large_frames_are_not_kept(videos):
     kept = read_frames(videos / "plain.avi", range, lambda frame: frame.resize((2, 2)))
     assert [frame.size for frame in kept] == [(2, 2)] * COUNT

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 import transformers
 from torch import Tensor, nn
+from transformers.models.qwen2_5_vl.configuration_qwen2_5_vl import Qwen2_5_VLVisionConfig
+from transformers.models.qwen2_5_vl.modeling_qwen2_5_vl import Qwen2_5_VisionTransformerPretrainedModel
 from transformers.models.qwen2_vl.configuration_qwen2_vl import Qwen2VLVisionConfig
 from transformers.models.qwen2_vl.modeling_qwen2_vl import Qwen2VisionTransformerPretrainedModel
 
@@ -16,12 +18,13 @@ from liere.integrations.transformers import convert
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
 IMAGE = {"image_size": 24, "patch_size": 8}
+FLEXIBLE = {"num_patches": 9, "patch_size": 8}
 LABELS = {"num_labels": 5}
 
 
 def _nested(config: type, text: dict[str, Any]) -> Callable[..., Any]:
     def build(**options: Any) -> Any:
-        vision = {name: options.pop(name) for name in (*SMALL, *IMAGE)}
+        vision = {name: options.pop(name) for name in (*SMALL, *IMAGE, *FLEXIBLE) if name in options}
         return config(vision_config=vision, text_config=text, **options)
 
     return build
@@ -40,7 +43,7 @@ class Family:
         config: Makes its configuration.
         options: Arguments of the configuration, besides those that make it small.
         rope: The kind of its RoPE, if it has one.
-        auto: The class that loads it.
+        auto: The class that loads it; None if that is its own.
         absolute: Whether it has an absolute embedding.
         sizes: How it takes images of another size: `"free"`, with `"interpolate_pos_encoding"`, or not at all.
     """
@@ -50,7 +53,7 @@ class Family:
     config: Callable[..., Any]
     options: dict[str, Any] = field(default_factory=dict)
     rope: str | None = None
-    auto: str = "AutoModel"
+    auto: str | None = "AutoModel"
     absolute: bool = True
     sizes: str | None = "interpolate_pos_encoding"
 
@@ -59,7 +62,19 @@ class Family:
         """What tests call it."""
         return self.model.__name__
 
+    @property
+    def is_packed(self) -> bool:
+        """Whether it takes the patches of all images in one sequence."""
+        return self.label.startswith("Qwen")
 
+    @property
+    def is_flexible(self) -> bool:
+        """Whether it takes the patches of images of different sizes, padded."""
+        return self.label == "SigLIP 2"
+
+
+REGISTERS = {"mlp_ratio": 2, "num_register_tokens": 2}
+WINDOWS = {"window_size": 32, "fullatt_block_indexes": [1], "out_hidden_size": 48, "intermediate_size": 48}
 QWEN = {"embed_dim": 32, "depth": 2, "num_heads": 2, "hidden_size": 48, "patch_size": 8, "mlp_ratio": 2}
 FAMILIES = [
     Family("ViT", transformers.ViTModel, transformers.ViTConfig),
@@ -80,6 +95,21 @@ FAMILIES = [
         sizes="free",
     ),
     Family(
+        "DINOv2 with registers",
+        transformers.Dinov2WithRegistersModel,
+        transformers.Dinov2WithRegistersConfig,
+        REGISTERS,
+        sizes="free",
+    ),
+    Family(
+        "DINOv2 with registers",
+        transformers.Dinov2WithRegistersForImageClassification,
+        transformers.Dinov2WithRegistersConfig,
+        {**REGISTERS, **LABELS},
+        auto="AutoModelForImageClassification",
+        sizes="free",
+    ),
+    Family(
         "DINOv3",
         transformers.DINOv3ViTModel,
         transformers.DINOv3ViTConfig,
@@ -89,6 +119,7 @@ FAMILIES = [
         sizes="free",
     ),
     Family("CLIP", transformers.CLIPVisionModel, transformers.CLIPVisionConfig),
+    Family("CLIP", transformers.CLIPVisionModelWithProjection, transformers.CLIPVisionConfig, auto=None),
     Family(
         "CLIP",
         transformers.CLIPForImageClassification,
@@ -103,6 +134,15 @@ FAMILIES = [
         _nested(transformers.SiglipConfig, TEXT),
         LABELS,
         auto="AutoModelForImageClassification",
+    ),
+    Family("SigLIP 2", transformers.Siglip2VisionModel, transformers.Siglip2VisionConfig, sizes="free"),
+    Family(
+        "SigLIP 2",
+        transformers.Siglip2ForImageClassification,
+        _nested(transformers.Siglip2Config, TEXT),
+        LABELS,
+        auto="AutoModelForImageClassification",
+        sizes="free",
     ),
     Family("VideoMAE", transformers.VideoMAEModel, transformers.VideoMAEConfig, {"num_frames": 4}, sizes=None),
     Family(
@@ -122,20 +162,30 @@ FAMILIES = [
         absolute=False,
         sizes="free",
     ),
+    Family(
+        "Qwen2.5-VL",
+        Qwen2_5_VisionTransformerPretrainedModel,
+        Qwen2_5_VLVisionConfig,
+        {"hidden_size": 32, "depth": 2, "num_heads": 2, "patch_size": 8, **WINDOWS},
+        rope="axial",
+        absolute=False,
+        sizes="free",
+    ),
 ]
 STARTS = [
     (family, start) for family in FAMILIES for start in ("identity", "rope") if start == "identity" or family.rope
 ]
 TOWERS = [(family, start) for family, start in STARTS if family.auto == "AutoModel"]
 GRID, OTHER_GRID = (3, 3), (2, 4)
-QWEN_GRIDS, OTHER_QWEN_GRIDS = [[1, 4, 2], [2, 2, 4]], [[1, 2, 6]]
+QWEN_GRIDS, OTHER_QWEN_GRIDS = [[1, 4, 8], [2, 2, 4]], [[1, 2, 6]]
+FLEXIBLE_GRIDS, OTHER_FLEXIBLE_GRIDS = [[3, 3], [2, 4]], [[4, 2], [2, 6]]
 
 
 def make(family: Family, implementation: str = "sdpa") -> Any:
     """Return a small model with random weights, in eval mode, whose outputs depend on positions."""
     torch.manual_seed(0)
-    is_packed = family.label == "Qwen2-VL"
-    config = family.config(**({} if is_packed else {**SMALL, **IMAGE}), **family.options)
+    sizes = {} if family.is_packed else {**SMALL, **(FLEXIBLE if family.is_flexible else IMAGE)}
+    config = family.config(**sizes, **family.options)
     model = family.model._from_config(config, attn_implementation=implementation)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -151,10 +201,15 @@ def make(family: Family, implementation: str = "sdpa") -> Any:
 def inputs(family: Family, other: bool = False, batch: int = 2) -> dict[str, Any]:
     """Return random images or videos."""
     generator = torch.Generator().manual_seed(1)
-    if family.label == "Qwen2-VL":
+    if family.is_packed:
         grids = torch.tensor(OTHER_QWEN_GRIDS if other else QWEN_GRIDS)
         patches = torch.randn(int(grids.prod(-1).sum()), 3 * 2 * 8 * 8, generator=generator)
         return {"hidden_states": patches, "grid_thw": grids}
+    if family.is_flexible:
+        shapes = torch.tensor(OTHER_FLEXIBLE_GRIDS if other else FLEXIBLE_GRIDS)
+        mask = torch.arange(int(shapes.prod(-1).max()) + 1) < shapes.prod(-1, keepdim=True)
+        patches = torch.randn(*mask.shape, 3 * 8 * 8, generator=generator) * mask[..., None]
+        return {"pixel_values": patches, "pixel_attention_mask": mask.long(), "spatial_shapes": shapes}
     rows, columns = OTHER_GRID if other else GRID
     frames = [4] if family.label == "VideoMAE" else []
     pixels = torch.randn(batch, *frames, 3, rows * 8, columns * 8, generator=generator)
@@ -165,7 +220,9 @@ def inputs(family: Family, other: bool = False, batch: int = 2) -> dict[str, Any
 def run(model: nn.Module, given: dict[str, Any]) -> Tensor:
     """Return the logits, or the tokens after the last layer."""
     found = model(**given)
-    return found.logits if hasattr(found, "logits") else found.last_hidden_state
+    tokens = found.logits if hasattr(found, "logits") else found.last_hidden_state
+    mask = given.get("pixel_attention_mask")
+    return tokens if mask is None or hasattr(found, "logits") else tokens[mask.bool()]
 
 
 def converted(family: Family, start: str = "identity", **options: Any) -> tuple[Any, Any]:

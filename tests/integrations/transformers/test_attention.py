@@ -7,11 +7,13 @@ import copy
 import pytest
 import torch
 from torch import Tensor, nn
-from transformers import AttentionInterface
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import sdpa_mask
 
 from liere.integrations.transformers import convert
 from tests.integrations.transformers.families import (
     FAMILIES,
+    FLEXIBLE_GRIDS,
     GRID,
     QWEN_GRIDS,
     TOWERS,
@@ -29,11 +31,14 @@ ViT = FAMILIES[0]
 
 def plain_attention(module, q, k, v, attention_mask, scaling, **options):
     """Attend in the given precision; transformers' own eager functions compute softmax in fp32."""
-    weights = (q @ k.transpose(-1, -2) * scaling).softmax(dim=-1)
+    scores = q @ k.transpose(-1, -2) * scaling
+    scores = scores if attention_mask is None else scores.masked_fill(~attention_mask, -torch.inf)
+    weights = scores.softmax(dim=-1)
     return (weights @ v).transpose(1, 2).contiguous(), weights
 
 
 AttentionInterface.register("slow_reference", plain_attention)
+AttentionMaskInterface.register("slow_reference", sdpa_mask)
 
 
 class Turning(nn.Module):
@@ -48,16 +53,23 @@ class Turning(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.project(x).clone()
+        if self.positions.ndim == 3:  # each image has its own
+            for image, positions in zip(x, self.positions, strict=True):
+                self.turn(image, positions)
+        else:
+            self.turn(x, self.positions)
+        return x
+
+    def turn(self, x: Tensor, positions: Tensor) -> None:
         _, _, blocks, b, _ = self.skew.shape
         parts = 2 if x.shape[-1] == 3 * HEADS * HEAD_DIM else 1  # queries, keys and values at once in Qwen2-VL
         for part in range(parts):
             for head in range(HEADS):
-                for token, position in enumerate(self.positions, start=self.prefix):
+                for token, position in enumerate(positions, start=self.prefix):
                     for block in range(blocks):
                         generator = sum(p * axis[head, block] for p, axis in zip(position, self.skew, strict=True))
                         where = (part * HEADS + head) * HEAD_DIM + self.order[block * b : (block + 1) * b]
                         x[..., token, where] = x[..., token, where] @ torch.matrix_exp(generator).T
-        return x
 
 
 class Still(nn.Module):
@@ -72,17 +84,13 @@ def slow_positions(label: str, start: str) -> Tensor:
     cells = [[row, column] for row in range(GRID[0]) for column in range(GRID[1])]
     if label == "VideoMAE":
         cells = [[frame, row / 2, column / 2] for frame in range(2) for row, column in cells]
-    elif label == "Qwen2-VL":
+    elif label.startswith("Qwen"):
         steps = 1 if start == "rope" else 15
-        cells = [
-            [(row + i) / steps, (column + j) / steps]
-            for frames, rows, columns in QWEN_GRIDS
-            for _ in range(frames)
-            for row in range(0, rows, 2)
-            for column in range(0, columns, 2)
-            for i in (0, 1)
-            for j in (0, 1)
-        ]
+        cells = [[row / steps, column / steps] for row, column in packed_cells(in_windows=label == "Qwen2.5-VL")]
+    elif label == "SigLIP 2":
+        images = [[[row / 2, column / 2] for row in range(h) for column in range(w)] for h, w in FLEXIBLE_GRIDS]
+        longest = max(map(len, images)) + 1
+        cells = [image + [[0, 0]] * (longest - len(image)) for image in images]
     elif start == "rope":
         cells = [[2 * (row + 0.5) / 3 - 1, 2 * (column + 0.5) / 3 - 1] for row, column in cells]
     else:
@@ -90,14 +98,29 @@ def slow_positions(label: str, start: str) -> Tensor:
     return torch.tensor(cells, dtype=torch.float64)
 
 
+def packed_cells(in_windows: bool) -> list[tuple[int, int]]:
+    """Return the rows and columns of patches in the order of the layers: squares of 2 x 2, in windows of 4 x 4."""
+    order = []
+    for image, (frames, rows, columns) in enumerate(QWEN_GRIDS):
+        for frame in range(frames):
+            for row in range(0, rows, 2):
+                for column in range(0, columns, 2):
+                    window = (row // 4, column // 4) if in_windows else (0, 0)
+                    order.append(((image, frame, *window), row, column))
+    if in_windows:
+        assert sorted(order, key=lambda square: square[0]) != order
+    order.sort(key=lambda square: square[0])  # keeps the order within a window
+    return [(row + i, column + j) for _, row, column in order for i in (0, 1) for j in (0, 1)]
+
+
 def slow_output(family, model: nn.Module, rotated: nn.Module, start: str) -> Tensor:
     slow = copy.deepcopy(model).double()
     slow.config._attn_implementation = "slow_reference"
     if start == "rope":
-        setattr(slow, {"DINOv3": "rope_embeddings", "Qwen2-VL": "rotary_pos_emb"}[family.label], Still())
+        setattr(slow, "rope_embeddings" if family.label == "DINOv3" else "rotary_pos_emb", Still())
     upper, b = rotated.encoding.generators.detach().double(), rotated.encoding.block_size
     positions = slow_positions(family.label, start)
-    prefix = {"ViT": 1, "DINOv2": 1, "DINOv3": 3, "CLIP": 1}.get(family.label, 0)
+    prefix = {"ViT": 1, "DINOv2": 1, "DINOv2 with registers": 3, "DINOv3": 3, "CLIP": 1}.get(family.label, 0)
     attentions = [m for m in slow.modules() if any(hasattr(m, name) for name in ("q_proj", "query", "qkv"))]
     assert len(attentions) == len(upper)
     for layer, attention in enumerate(attentions):
@@ -125,7 +148,7 @@ def test_random_generators_rotate_as_the_slow_reference_does(family, start):
     with torch.no_grad():
         assert_same(run(rotated, given).double(), expected)
         # Qwen2-VL applies its RoPE in fp32 to all queries and keys.
-        assert_same(run(rotated.double(), doubled), expected, 2e-6 if family.label == "Qwen2-VL" else 1e-10)
+        assert_same(run(rotated.double(), doubled), expected, 2e-6 if family.is_packed else 1e-10)
 
 
 @pytest.mark.parametrize("implementation", ["eager", "sdpa"])

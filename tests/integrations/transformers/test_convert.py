@@ -55,7 +55,7 @@ def test_an_absolute_embedding_can_be_removed_and_matters(family):
         assert difference(without, run(model, given)) > 1e-2
         for name, parameter in model.named_parameters():
             if "vision_model.embeddings.position" in name or name.removeprefix("vit.").startswith(
-                ("embeddings.position", "dinov2.embeddings.position")
+                ("embeddings.position", "dinov2.embeddings.position", "dinov2_with_registers.embeddings.position")
             ):
                 parameter.zero_()
         if family.label != "VideoMAE":
@@ -68,13 +68,13 @@ def test_an_absolute_embedding_can_be_removed_and_matters(family):
 
 @pytest.mark.parametrize(("family", "start"), STARTS, **by_id)
 def test_a_training_step_changes_every_generator(family, start):
-    rotated = with_random_generators(converted(family, start)[1]).train()
+    rotated = converted(family, start)[1].train()
     before = rotated.encoding.generators.detach().clone()
-    optimizer = torch.optim.SGD(rotated.parameters(), lr=1.0)
+    optimizer = torch.optim.SGD(rotated.parameters(), lr=10.0)
     run(rotated, inputs(family)).square().mean().backward()
-    optimizer.step()
     assert (rotated.encoding.generators.grad != 0).all()
-    assert not torch.equal(rotated.encoding.generators, before)
+    optimizer.step()
+    assert (rotated.encoding.generators != before).all()
 
 
 @pytest.mark.parametrize("family", WITH_ROPE, **by_id)

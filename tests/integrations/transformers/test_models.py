@@ -119,23 +119,25 @@ from liere.integrations.transformers import convert
 from tests.integrations.transformers.families import *
 torch.set_num_threads(1)
 for family, start in TOWERS:
-    if family.label not in ("ViT", "DINOv3", "SigLIP", "VideoMAE"):
+    if family.id + " " + start not in sys.argv[1:]:
         continue
-    model = with_random_generators(convert(make(family), "liere8", start)).train()
+    # In eval mode: DINOv3 moves positions at random in training.
+    model = with_random_generators(convert(make(family), "liere8", start))
     given = inputs(family)
     losses = [run(each, given).square().mean() for each in (model, torch.compile(model, backend="BACKEND"))]
     assert_same(losses[1], losses[0])
     gradients = [torch.autograd.grad(loss, model.encoding.generators)[0] for loss in losses]
     assert_same(gradients[1], gradients[0], 1e-4)
     torch.compiler.reset()
-print("agreed")
+    print(family.id, start, "agreed", flush=True)
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_models_are_compiled(backend):
-    script = COMPILE.replace("BACKEND", backend)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    cases = [f"{family.id} {start}" for family, start in TOWERS]
+    script = [sys.executable, "-c", COMPILE.replace("BACKEND", backend)]
+    done = subprocess.run([*script, *cases], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "agreed" in done.stdout
+    assert done.stdout.count("agreed") == len(cases)

@@ -11,6 +11,7 @@ import transformers
 
 from liere import LieRE
 from liere.integrations.transformers import convert, registration
+from liere.integrations.transformers.models import rotated_class
 from liere.integrations.transformers.recipe import Recipe, encoding_options
 from tests.integrations.transformers.families import (
     FAMILIES,
@@ -27,7 +28,8 @@ ViT, Classifier = FAMILIES[:2]
 
 
 def load(family, folder, **options):
-    return getattr(transformers, family.auto).from_pretrained(folder, **options)
+    loader = rotated_class(family.model) if family.auto is None else getattr(transformers, family.auto)
+    return loader.from_pretrained(folder, **options)
 
 
 @pytest.mark.parametrize(("family", "start"), STARTS, ids=lambda value: getattr(value, "id", value))

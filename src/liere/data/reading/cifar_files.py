@@ -94,6 +94,9 @@ def _from_folder(folder: Path, sums: dict[str, str]) -> Iterator[tuple[Path, byt
 def _from_archive(archive: Path, folder: str, sums: dict[str, str]) -> Iterator[tuple[Path, bytes]]:
     """Yield the files with known checksums in archive order; the archive is read once and only as far as needed."""
     missing = {f"{folder}/{file}" for file in sums}
+    size = archive.stat().st_size
+    if size > ARCHIVE_BYTES:  # zeros after the compressed data would be searched for more, even if the file is sparse
+        raise InputError(f"{archive} has {size:,} bytes, more than {ARCHIVE_BYTES:,}: download it again")
     try:
         with (
             open_regular(archive) as file,

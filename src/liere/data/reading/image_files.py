@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from pathlib import Path
 
@@ -23,8 +24,12 @@ __all__ = ["ImageFiles", "read_image"]
 
 IMAGE_FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP")
 """Formats that Pillow may try, whatever the suffix; others may run programs (PostScript) or open other files."""
-MAX_PIXELS = 100_000_000
-"""Largest image in pixels: even a small file can claim any number, and each pixel takes eight bytes to decode."""
+MAX_PIXELS = 80_000_000
+"""Largest image in pixels: even a small file can claim any number, and each pixel takes up to 16 bytes to decode."""
+MAX_SIDE = 100_000
+"""Largest width or height in pixels: each row takes memory in addition to its pixels."""
+MAX_BYTES = 500_000_000
+"""Largest file: a part of it that Pillow reads as a whole may be almost as large, even if the file is sparse."""
 WIDE_MODES = ("I", "F")
 
 
@@ -78,9 +83,11 @@ def read_image(path: Path) -> Image.Image:
         with (
             warnings.catch_warnings(action="ignore"),
             open_regular(path) as file,
-            Image.open(file, formats=IMAGE_FORMATS) as image,
         ):
-            return _to_rgb(image)
+            if (size := os.fstat(file.fileno()).st_size) > MAX_BYTES:
+                raise UnreadableError(f"it has {size:,} bytes, more than {MAX_BYTES:,}: compress it")  # noqa: TRY301
+            with Image.open(file, formats=IMAGE_FORMATS) as image:
+                return _to_rgb(image)
     except UnidentifiedImageError:
         raise UnreadableError(f"it is not in any of the formats {', '.join(IMAGE_FORMATS)}") from None
     except Image.DecompressionBombError:
@@ -96,6 +103,8 @@ def _to_rgb(image: Image.Image) -> Image.Image:
         raise UnreadableError(
             f"it has {image.width:,} x {image.height:,} pixels, more than {MAX_PIXELS:,}: scale it down"
         )
+    if max(image.size) > MAX_SIDE:
+        raise UnreadableError(f"it has a side of {max(image.size):,} pixels, more than {MAX_SIDE:,}: scale it down")
     if image.mode in WIDE_MODES:
         raise InputError(f"its pixels have 32 bits (mode {image.mode}): convert it to 8 or 16 bits")
     if image.mode.startswith("I;16"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -48,6 +49,7 @@ def load_array(path: Path, key: str) -> Array:
         try:
             with archive.open(_member(archive, key)) as stream:
                 array = np.lib.format.read_array(stream, allow_pickle=False)
+            _check_text(key, array)
         except Exception as error:
             if is_system_error(error):
                 raise
@@ -59,6 +61,14 @@ def load_array(path: Path, key: str) -> Array:
     if array.ndim == 0:
         raise InputError(f"{path}: {key} is not an array with one entry per example: write it with np.savez")
     return array
+
+
+def _check_text(key: str, array: Array) -> None:
+    """Raise `ValueError` if text has numbers that are not characters, on which Python fails with an internal error."""
+    if array.dtype.kind == "U" and array.size:
+        native = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+        if native.itemsize and int(native.reshape(-1).view(np.uint32).max()) > sys.maxunicode:
+            raise InputError(f"{key} contains invalid characters")
 
 
 @contextmanager

@@ -31,6 +31,9 @@ CONTAINERS = frozenset(
 SAMPLE_COUNTS = {b"stsz": 8, b"stz2": 8, b"trun": 4}
 """Boxes of an MP4 file that contain a number of samples, with the offset of that number."""
 MOST_BOXES = 1_000_000
+BLOCK = 512  # bytes in which file systems count
+LARGE, LEAST_STORED = 10_000_000, 0.1
+"""Files of more bytes than this are read only if this fraction of them is on disk."""
 SHARE_OF_WHOLE = 0.9
 """A video with at least this fraction of its announced frames counts as complete."""
 
@@ -137,9 +140,15 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
 
 
 def _check_claims(path: Path) -> None:
-    """Raise `UnreadableError` if an MP4 file claims more samples than bytes: FFmpeg allocates a table of them."""
+    """Raise `UnreadableError` if a file is mostly holes, or if an MP4 file claims more samples than bytes.
+
+    FFmpeg would read holes, even a terabyte of them, as zeros, and allocate a table of all claimed samples.
+    """
     with open_regular(path) as file:
-        size = os.fstat(file.fileno()).st_size
+        status = os.fstat(file.fileno())
+        size, stored = status.st_size, BLOCK * getattr(status, "st_blocks", 0)
+        if size > LARGE and 0 < stored < LEAST_STORED * size:  # some file systems do not count blocks
+            raise UnreadableError(f"only {stored:,} of its {size:,} bytes are on disk, so it is incomplete")
         claimed = sum(_claimed_samples(file, size))
     if claimed > size:
         raise UnreadableError(f"it claims {claimed:,} samples but has only {size:,} bytes")

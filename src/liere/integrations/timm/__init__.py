@@ -11,7 +11,8 @@ try:
 except ImportError as error:
     raise ImportError(f"liere.integrations.timm needs timm ({explain_missing(error)})") from None
 
+from liere.integrations.conversion import widen
 from liere.integrations.timm import scratch  # noqa: F401  (registers its models)
-from liere.integrations.timm.convert import convert, widen
+from liere.integrations.timm.convert import convert
 
 __all__ = ["convert", "widen"]

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 import torch
 from timm.models.deit import VisionTransformerDistilled
 from torch import Tensor, nn
 
-from liere.encodings import RotaryEncoding, TransformerShape
+from liere.encodings import TransformerShape
 from liere.encodings.liere import LieRE
 from liere.errors import InputError, InputTypeError
-from liere.integrations.conversion import check_start, describe, make_encoding
-from liere.integrations.planes import set_planes, widen_encoding
+from liere.integrations.conversion import check_not_converted, check_start, describe, make_encoding
+from liere.integrations.planes import set_planes
 from liere.integrations.position_rules import GridRule, PositionMemory
 from liere.integrations.timm.attention import ROTATED, Positioned
-from liere.integrations.timm.models import FAMILIES, RotatedModel, rotate_class
+from liere.integrations.timm.models import FAMILIES, rotate_class
 from liere.integrations.timm.rope import RopeStart, read_rope
 
-__all__ = ["attach", "convert", "widen"]
+__all__ = ["attach", "convert"]
 
 SUPPORTED = "VisionTransformer (ViT, DeiT, CLIP, SigLIP, DINOv2), Eva (EVA-02, RoPE-ViT, DINOv3) and NaFlexVit"
 Model = TypeVar("Model", bound=nn.Module)
@@ -80,7 +80,8 @@ def convert(
     made = make_encoding(encoding, _shape(model))
     with torch.no_grad():
         if found is None:
-            made.generators.zero_()
+            made.init_scale = 0.0  # so that reset_parameters, after building on meta, starts there as well
+            made.reset_parameters()
         else:
             set_planes(made, found.frequencies[: made.depth])  # blocks may have been pruned
     converted = copy.deepcopy(model)
@@ -90,39 +91,6 @@ def convert(
         _drop_rope(converted)
     attach(converted, made, found)
     return converted
-
-
-@overload
-def widen(model_or_encoding: LieRE, block: int) -> LieRE: ...
-@overload
-def widen(model_or_encoding: Model, block: int) -> Model: ...
-def widen(model_or_encoding: Any, block: int) -> Any:
-    """Return a copy of a converted model, or of an encoding, with larger blocks and the same outputs.
-
-    Each new block holds neighboring old blocks on its diagonal, and zeros that training may fill.
-
-    Args:
-        model_or_encoding: What `convert` returned, or a `LieRE` encoding.
-        block: Size of the new blocks: a multiple of the old size that divides the width of a head.
-
-    Raises:
-        TypeError: If it is neither a converted model nor a LieRE encoding.
-        ValueError: If the old blocks do not fit into the new ones.
-
-    Example:
-        >>> import timm
-        >>> model = timm.create_model("vit_small_patch16_rope_mixed_224", depth=2)
-        >>> rope = convert(model, "rope_mixed", start="rope")
-        >>> widen(rope, 8).encoding.generators.shape
-        torch.Size([2, 2, 6, 8, 28])
-    """
-    if isinstance(model_or_encoding, RotatedModel):
-        model = copy.deepcopy(model_or_encoding)
-        model.encoding = widen_encoding(model.encoding, block)
-        return model
-    if isinstance(model_or_encoding, nn.Module) and not isinstance(model_or_encoding, RotaryEncoding):
-        raise InputTypeError(f"{describe(model_or_encoding)} is not a converted model: call convert first")
-    return widen_encoding(model_or_encoding, block)
 
 
 def attach(model: Any, encoding: LieRE, rope: RopeStart | None = None) -> None:
@@ -146,8 +114,7 @@ def attach(model: Any, encoding: LieRE, rope: RopeStart | None = None) -> None:
 
 
 def _check_model(model: Any) -> None:
-    if isinstance(model, RotatedModel):
-        raise InputTypeError("model is converted already: convert the original again, or use widen for larger blocks")
+    check_not_converted(model)
     if isinstance(model, tuple(FAMILIES)):
         return
     if not isinstance(model, nn.Module) or not type(model).__module__.startswith("timm."):

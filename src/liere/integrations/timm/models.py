@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from liere.encodings.liere import LieRE
+from liere.integrations.conversion import Converted
 from liere.integrations.mixing import Mixed, mix_in
 from liere.integrations.position_rules import PositionMemory, PositionRule
 from liere.integrations.timm.attention import Positioned
@@ -19,7 +20,7 @@ from liere.integrations.timm.attention import Positioned
 __all__ = ["FAMILIES", "RotatedModel", "rotate_class"]
 
 
-class RotatedModel(Mixed, nn.Module):
+class RotatedModel(Converted, nn.Module):
     """What all converted models have in common."""
 
     encoding: LieRE
@@ -30,6 +31,10 @@ class RotatedModel(Mixed, nn.Module):
     num_prefix_tokens: int
     blocks: Any
     _memory: PositionMemory
+
+    def replace_encoding(self, encoding: LieRE) -> None:
+        """Rotate by another encoding of the same shape from now on."""
+        self.encoding = encoding
 
     def no_weight_decay(self) -> set[str]:
         """Return the names of the parameters that weight decay would harm: timm's, and the encoding's."""

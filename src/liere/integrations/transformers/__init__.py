@@ -12,7 +12,8 @@ try:
 except ImportError as error:
     raise ImportError(f"liere.integrations.transformers needs transformers ({explain_missing(error)})") from None
 
+from liere.integrations.conversion import widen
 from liere.integrations.transformers import registration  # noqa: F401  (registers its models)
-from liere.integrations.transformers.convert import convert, widen
+from liere.integrations.transformers.convert import convert
 
 __all__ = ["convert", "widen"]

@@ -21,9 +21,12 @@ from torch import Tensor, nn
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.clip import modeling_clip as clip
 from transformers.models.dinov2 import modeling_dinov2 as dinov2
+from transformers.models.dinov2_with_registers import modeling_dinov2_with_registers as dinov2_with_registers
 from transformers.models.dinov3_vit import modeling_dinov3_vit as dinov3
+from transformers.models.qwen2_5_vl import modeling_qwen2_5_vl as qwen2_5
 from transformers.models.qwen2_vl import modeling_qwen2_vl as qwen2
 from transformers.models.siglip import modeling_siglip as siglip
+from transformers.models.siglip2 import modeling_siglip2 as siglip2
 from transformers.models.videomae import modeling_videomae as videomae
 from transformers.models.vit import modeling_vit as vit
 
@@ -88,13 +91,13 @@ class RotatedAttention(nn.Module):
 
 
 class RotatedPackedAttention(nn.Module):
-    """Attention of Qwen2-VL, where the images of a batch follow each other in one sequence."""
+    """Attention of Qwen2-VL and Qwen2.5-VL, where the images of a batch follow each other in one sequence."""
 
     layer: int
     config: Any
     qkv: Any
     proj: Any
-    eager = staticmethod(qwen2.eager_attention_forward)
+    eager: ClassVar[Callable[..., Any]]
 
     def forward(
         self,
@@ -109,9 +112,9 @@ class RotatedPackedAttention(nn.Module):
 
         Args:
             hidden_states: The tokens `[tokens, dim]`.
-            cu_seqlens: Where images begin and end.
+            cu_seqlens: Where images, or the windows of Qwen2.5-VL, begin and end.
             position_embeddings: The model's own RoPE, if it keeps it.
-            max_seqlen: Tokens of the largest image.
+            max_seqlen: Tokens of the largest of them.
             liere: Rotations.
             **options: For the attention function.
         """
@@ -158,6 +161,10 @@ class _Dinov2(RotatedAttention, dinov2.Dinov2Attention):  # type: ignore[misc]
     eager = staticmethod(dinov2.eager_attention_forward)
 
 
+class _Dinov2WithRegisters(RotatedAttention, dinov2_with_registers.Dinov2WithRegistersAttention):  # type: ignore[misc]
+    eager = staticmethod(dinov2_with_registers.eager_attention_forward)
+
+
 class _DINOv3(RotatedAttention, dinov3.DINOv3ViTAttention):  # type: ignore[misc]
     settings = ("head_dim", "scaling", "dropout")
     eager = staticmethod(dinov3.eager_attention_forward)
@@ -175,6 +182,12 @@ class _Siglip(RotatedAttention, siglip.SiglipAttention):  # type: ignore[misc]
     eager = staticmethod(siglip.eager_attention_forward)
 
 
+class _Siglip2(RotatedAttention, siglip2.Siglip2Attention):  # type: ignore[misc]
+    output = "out_proj"
+    settings = ("head_dim", "scale", "dropout")
+    eager = staticmethod(siglip2.eager_attention_forward)
+
+
 class _VideoMAE(RotatedAttention, videomae.VideoMAESelfAttention):  # type: ignore[misc]
     projections = ("query", "key", "value")
     output = None
@@ -183,10 +196,14 @@ class _VideoMAE(RotatedAttention, videomae.VideoMAESelfAttention):  # type: igno
 
 
 class _Qwen2VL(RotatedPackedAttention, qwen2.VisionAttention):  # type: ignore[misc]
-    pass
+    eager = staticmethod(qwen2.eager_attention_forward)
 
 
-ROTATED: dict[type[nn.Module], type[nn.Module]] = {
-    rotated.__mro__[2]: rotated for rotated in (_ViT, _Dinov2, _DINOv3, _CLIP, _Siglip, _VideoMAE, _Qwen2VL)
-}
+class _Qwen25VL(RotatedPackedAttention, qwen2_5.Qwen2_5_VLVisionAttention):  # type: ignore[misc]
+    eager = staticmethod(qwen2_5.eager_attention_forward)
+
+
+_SINGLE = _ViT, _Dinov2, _Dinov2WithRegisters, _DINOv3, _CLIP, _Siglip, _Siglip2, _VideoMAE
+_PACKED = _Qwen2VL, _Qwen25VL
+ROTATED: dict[type[nn.Module], type[nn.Module]] = {rotated.__mro__[2]: rotated for rotated in (*_SINGLE, *_PACKED)}
 """The rotated class of each attention that can be converted."""

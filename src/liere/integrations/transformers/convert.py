@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 from torch import nn
 
-from liere.encodings import RotaryEncoding, TransformerShape
+from liere.encodings import TransformerShape
 from liere.encodings.liere import LieRE
 from liere.errors import InputError, InputTypeError
-from liere.integrations.conversion import check_start, describe, make_encoding
-from liere.integrations.planes import widen_encoding
+from liere.integrations.conversion import check_not_converted, check_start, describe, make_encoding
 from liere.integrations.transformers.attention import ROTATED
 from liere.integrations.transformers.families import FAMILIES, family_of
-from liere.integrations.transformers.models import RotatedModel, attach, tower_of
+from liere.integrations.transformers.models import attach, tower_of
 from liere.integrations.transformers.recipe import Recipe, encoding_options
 from liere.integrations.transformers.registration import CONFIGS, SUPPORTED
 
-__all__ = ["convert", "widen"]
+__all__ = ["convert"]
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -38,17 +37,17 @@ def convert(
     With `start="identity"` the generators are zero and change nothing at first: with `keep_absolute` and `keep_rope`
     the outputs are those of the original. Rotations are applied to the queries and keys before the model's own RoPE, at
     the positions of `liere.grid_positions`: the training grid spans [0, 1] on each axis, and larger ones extend it.
-    Qwen2-VL has no training grid; there, 16 x 16 patches span [0, 1].
+    Qwen2-VL and Qwen2.5-VL have no training grid; there, 16 x 16 patches span [0, 1].
 
-    With `start="rope"` the RoPE of DINOv3 or Qwen2-VL becomes the generators and is removed; the outputs stay the same,
-    at other resolutions too. Positions are those that the RoPE reads. Neighboring planes of the RoPE share a block.
-    Training may then fill the rest of the blocks.
+    With `start="rope"` the RoPE of DINOv3, Qwen2-VL or Qwen2.5-VL becomes the generators and is removed; the outputs
+    stay the same, at other resolutions too. Positions are those that the RoPE reads. Neighboring planes of the RoPE
+    share a block. Training may then fill the rest of the blocks.
 
     `save_pretrained` and `AutoModel.from_pretrained` work without remote code wherever this package is imported.
 
     Args:
-        model: A ViT, DINOv2, DINOv3, CLIP, SigLIP, VideoMAE or Qwen2-VL of transformers: the vision tower, or a model
-            with one, such as `ViTForImageClassification`.
+        model: A ViT, DINOv2 (with or without registers), DINOv3, CLIP, SigLIP, SigLIP 2, VideoMAE, Qwen2-VL or
+            Qwen2.5-VL of transformers: the vision tower, or a model with one, such as `ViTForImageClassification`.
         encoding: `"liere8"` or another size of blocks, `"liere"` (dense), `"rope_mixed"`, or a `LieRE` made for the
             model, of which a copy is used.
         start: `"identity"` or `"rope"`.
@@ -92,44 +91,8 @@ def convert(
     return converted
 
 
-@overload
-def widen(model_or_encoding: LieRE, block: int) -> LieRE: ...
-@overload
-def widen(model_or_encoding: Model, block: int) -> Model: ...
-def widen(model_or_encoding: Any, block: int) -> Any:
-    """Return a copy of a converted model, or of an encoding, with larger blocks and the same outputs.
-
-    Each new block holds neighboring old blocks on its diagonal, and zeros that training may fill.
-
-    Args:
-        model_or_encoding: What `convert` returned, or a `LieRE` encoding.
-        block: Size of the new blocks: a multiple of the old size that divides the width of a head.
-
-    Raises:
-        TypeError: If it is neither a converted model nor a LieRE encoding.
-        ValueError: If the old blocks do not fit into the new ones.
-
-    Example:
-        >>> from transformers import DINOv3ViTConfig, DINOv3ViTModel
-        >>> config = DINOv3ViTConfig(hidden_size=48, num_hidden_layers=2, num_attention_heads=3, image_size=64)
-        >>> rope = convert(DINOv3ViTModel(config), "rope_mixed", start="rope")
-        >>> widen(rope, 8).encoding.generators.shape
-        torch.Size([2, 2, 3, 2, 28])
-    """
-    if isinstance(model_or_encoding, RotatedModel):
-        model = copy.deepcopy(model_or_encoding)
-        tower = tower_of(model)
-        tower.encoding = widen_encoding(tower.encoding, block)
-        model.config.liere["encoding"] = encoding_options(tower.encoding)
-        return model
-    if isinstance(model_or_encoding, nn.Module) and not isinstance(model_or_encoding, RotaryEncoding):
-        raise InputTypeError(f"{describe(model_or_encoding)} is not a converted model: call convert first")
-    return widen_encoding(model_or_encoding, block)
-
-
 def _check_model(model: Any) -> None:
-    if isinstance(model, RotatedModel):
-        raise InputTypeError("model is converted already: convert the original again, or use widen for larger blocks")
+    check_not_converted(model)
     if isinstance(model, SUPPORTED):
         return
     if not isinstance(model, nn.Module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,12 +11,18 @@ import torch
 from torch import Tensor, nn
 from transformers.models.clip.modeling_clip import CLIPVisionModel
 from transformers.models.dinov2.modeling_dinov2 import Dinov2Model
+from transformers.models.dinov2_with_registers.modeling_dinov2_with_registers import Dinov2WithRegistersModel
 from transformers.models.dinov3_vit.modeling_dinov3_vit import DINOv3ViTModel, DINOv3ViTRopePositionEmbedding
+from transformers.models.qwen2_5_vl.modeling_qwen2_5_vl import (
+    Qwen2_5_VisionTransformerPretrainedModel,
+    Qwen2_5_VLVisionRotaryEmbedding,
+)
 from transformers.models.qwen2_vl.modeling_qwen2_vl import (
     Qwen2VisionTransformerPretrainedModel,
     Qwen2VLVisionRotaryEmbedding,
 )
 from transformers.models.siglip.modeling_siglip import SiglipVisionModel
+from transformers.models.siglip2.modeling_siglip2 import Siglip2VisionModel
 from transformers.models.videomae.modeling_videomae import VideoMAEModel
 from transformers.models.vit.modeling_vit import ViTModel
 
@@ -51,6 +58,9 @@ class Family:
 
     def grid(self, config: Any) -> tuple[int, ...]:
         """Return the training grid: (rows, columns), or (frames, rows, columns)."""
+        if hasattr(config, "num_patches"):  # SigLIP 2 takes images of any size, and has a square of embeddings
+            side = math.isqrt(config.num_patches)
+            return (side, side)
         if not hasattr(config, "image_size"):  # Qwen2-VL takes images of any size, and names none
             return (16, 16)
         image = [side // patch for side, patch in zip(two(config.image_size), two(config.patch_size), strict=True)]
@@ -84,6 +94,14 @@ class _Dinov2WithoutAbsolute(WithoutAbsolute):
     def forward(self, *args: Any, **options: Any) -> Tensor:
         """Return the tokens; DINOv2 checks by itself whether it has an embedding."""
         return super(WithoutAbsolute, self).forward(*args, **options)
+
+
+class _Siglip2WithoutAbsolute(WithoutAbsolute):
+    patch_embedding: Any
+
+    def forward(self, pixel_values: Tensor, spatial_shapes: Tensor) -> Tensor:
+        """Return the tokens."""
+        return self.patch_embedding(pixel_values.to(self.patch_embedding.weight.dtype))
 
 
 def _drop(name: str, mixin: type = WithoutAbsolute) -> Callable[[Any], None]:
@@ -120,6 +138,12 @@ FAMILIES = [
     Family("ViT", ViTModel, _drop("position_embeddings"), lambda config: 1),
     Family("DINOv2", Dinov2Model, _drop("position_embeddings", _Dinov2WithoutAbsolute), lambda config: 1),
     Family(
+        "DINOv2 with registers",
+        Dinov2WithRegistersModel,
+        _drop("position_embeddings", _Dinov2WithoutAbsolute),
+        lambda config: 1 + config.num_register_tokens,
+    ),
+    Family(
         "DINOv3",
         DINOv3ViTModel,
         num_prefix_tokens=lambda config: 1 + config.num_register_tokens,
@@ -130,12 +154,19 @@ FAMILIES = [
     ),
     Family("CLIP", CLIPVisionModel, _drop("position_embedding"), lambda config: 1),
     Family("SigLIP", SiglipVisionModel, _drop("position_embedding")),
+    Family("SigLIP 2", Siglip2VisionModel, _drop("position_embedding", _Siglip2WithoutAbsolute)),
     Family("VideoMAE", VideoMAEModel, _drop_table),
     Family(
         "Qwen2-VL",
         Qwen2VisionTransformerPretrainedModel,
         rope="rotary_pos_emb",
         rope_class=Qwen2VLVisionRotaryEmbedding,
+    ),
+    Family(
+        "Qwen2.5-VL",
+        Qwen2_5_VisionTransformerPretrainedModel,
+        rope="rotary_pos_emb",
+        rope_class=Qwen2_5_VLVisionRotaryEmbedding,
     ),
 ]
 

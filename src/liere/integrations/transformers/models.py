@@ -7,12 +7,15 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
+from transformers.models.qwen2_5_vl.modeling_qwen2_5_vl import Qwen2_5_VisionTransformerPretrainedModel
 from transformers.models.qwen2_vl.modeling_qwen2_vl import Qwen2VisionTransformerPretrainedModel
+from transformers.models.siglip2.modeling_siglip2 import Siglip2VisionModel
 from transformers.models.videomae.modeling_videomae import VideoMAEModel
 from transformers.utils.output_capturing import _CAN_RECORD_REGISTRY
-from transformers.vision_utils import get_vision_position_ids
+from transformers.vision_utils import get_vision_position_ids, get_vision_window_index
 
 from liere.encodings.liere import LieRE
+from liere.integrations.conversion import Converted
 from liere.integrations.mixing import Mixed, mix_in
 from liere.integrations.planes import set_planes
 from liere.integrations.position_rules import GridRule, PositionMemory, PositionRule
@@ -23,7 +26,7 @@ from liere.integrations.transformers.recipe import Recipe, encoding_options
 __all__ = ["RotatedModel", "RotatedTower", "attach", "rotated_class", "tower_of"]
 
 
-class RotatedModel(Mixed, PreTrainedModel):  # type: ignore[misc]
+class RotatedModel(Converted, PreTrainedModel):  # type: ignore[misc]
     """What converted models have in common, the towers and the models around them."""
 
     _keep_in_fp32_modules_strict = {"encoding"}  # noqa: RUF012
@@ -31,6 +34,11 @@ class RotatedModel(Mixed, PreTrainedModel):  # type: ignore[misc]
     def __init__(self, config: Any, *args: Any, **options: Any) -> None:
         super().__init__(config, *args, **options)
         attach(self, Recipe.from_config(config))
+
+    def replace_encoding(self, encoding: LieRE) -> None:
+        """Rotate by another encoding of the same shape from now on."""
+        tower_of(self).encoding = encoding
+        self.config.liere["encoding"] = encoding_options(encoding)
 
     def save_pretrained(self, save_directory: Any, *args: Any, **options: Any) -> Any:
         """Save the weights and the configuration, from which `AutoModel.from_pretrained` builds the model again."""
@@ -135,7 +143,46 @@ class RotatedPackedTower(RotatedTower):
             options["position_ids"] = get_vision_position_ids(grid_thw, self.spatial_merge_size)
         dtype = torch.promote_types(hidden_states.dtype, torch.float32)
         positions = self.position_rule.of_patches(options["position_ids"][None], dtype)[0]
+        positions = self._in_order(positions, grid_thw, options)
         return super(RotatedTower, self).forward(hidden_states, grid_thw, liere=self._at(positions), **options)
+
+    def _in_order(self, positions: Tensor, grid_thw: Tensor, options: dict[str, Any]) -> Tensor:
+        """Return positions in the order in which layers get their tokens."""
+        return positions
+
+
+class RotatedWindowTower(RotatedPackedTower):
+    """The tower of Qwen2.5-VL, which moves the patches of a window next to each other."""
+
+    def permute_input_for_window_attn(self, input_tensor: Tensor | None, *args: Any, **options: Any) -> Tensor | None:
+        """Return tokens in the order of windows, and nothing for a RoPE that was removed."""
+        original: Any = super()
+        return None if input_tensor is None else original.permute_input_for_window_attn(input_tensor, *args, **options)
+
+    def _in_order(self, positions: Tensor, grid_thw: Tensor, options: dict[str, Any]) -> Tensor:
+        if options.get("window_index") is None or options.get("cu_window_seqlens") is None:
+            sizes = {"window_size": self.window_size, "patch_size": self.patch_size}
+            found = get_vision_window_index(grid_thw, spatial_merge_size=self.spatial_merge_size, **sizes)
+            options["window_index"], options["cu_window_seqlens"] = found
+        ordered = self.permute_input_for_window_attn(positions, options["window_index"], seq_len=len(positions))
+        assert ordered is not None
+        return ordered
+
+
+class RotatedFlexibleTower(RotatedTower):
+    """The tower of SigLIP 2: the patches of each image of a batch, row by row, then padding."""
+
+    def forward(  # type: ignore[override]
+        self, pixel_values: Tensor, pixel_attention_mask: Tensor, spatial_shapes: Tensor, **options: Any
+    ) -> Any:
+        """Return what the original returns."""
+        cells = torch.arange(pixel_values.shape[1], device=pixel_values.device)
+        rows, columns = spatial_shapes.to(pixel_values.device)[:, :, None].unbind(1)
+        coordinates = torch.stack([cells // columns, cells % columns], dim=-1)
+        coordinates = coordinates * (cells < rows * columns)[..., None]  # padding is nowhere: nobody attends to it
+        dtype = torch.promote_types(pixel_values.dtype, torch.float32)
+        options["liere"] = self._at(self.position_rule.of_patches(coordinates, dtype))
+        return super(RotatedTower, self).forward(pixel_values, pixel_attention_mask, spatial_shapes, **options)
 
 
 class NoRope(nn.Module):
@@ -148,7 +195,9 @@ class NoRope(nn.Module):
 
 MIXINS: dict[type[nn.Module], type[RotatedTower]] = {
     VideoMAEModel: RotatedVideoTower,
+    Siglip2VisionModel: RotatedFlexibleTower,
     Qwen2VisionTransformerPretrainedModel: RotatedPackedTower,
+    Qwen2_5_VisionTransformerPretrainedModel: RotatedWindowTower,
 }
 """What is mixed into towers for anything but images of one size."""
 

@@ -1,0 +1,154 @@
+"""The jobs of one plan in SLURM, or in submitit's stand-in for it on this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from liere.comparison.executors.contract import Ending, Session, Task
+from liere.comparison.executors.slurm_job import RunJob
+from liere.comparison.executors.storage import for_other_machines, place_token
+from liere.errors import InputError
+from liere.runs.config import RunConfig
+
+__all__ = ["SlurmSession"]
+
+RETRIES = 3  # how often a run is submitted again after its job died
+FINAL = ("CANCELLED", "DEADLINE", "OUT_OF_MEMORY", "TIMEOUT")  # states of jobs that would end the same way again
+ASK_SECONDS = 30.0  # between two questions for the states of jobs
+LATE_SECONDS = 20.0  # for the result of an ended job to appear on a network file system
+CANCEL_SECONDS = 60.0  # for canceled jobs to save
+
+
+@dataclass
+class _Job:
+    """A submitted job.
+
+    Attributes:
+        job: The job of submitit.
+        task: Its task.
+        gone_since: When it was first seen to have ended without a result.
+    """
+
+    job: Any
+    task: Task
+    gone_since: float | None = None
+
+
+class SlurmSession(Session):
+    """The jobs of one plan.
+
+    Args:
+        executor: The executor of submitit.
+        folder: Folder of the plan.
+        slots: How many jobs run at the same time; None for all.
+        parameters: Function of the configurations and of `slots` that returns the parameters of the jobs.
+        is_local: Whether jobs are processes of this machine.
+    """
+
+    poll: ClassVar[float] = 1.0
+
+    def __init__(
+        self,
+        executor: Any,
+        folder: Path,
+        slots: int | None,
+        parameters: Callable[[Sequence[RunConfig], int | None], dict[str, Any]],
+        *,
+        is_local: bool,
+    ) -> None:
+        self.executor, self.folder, self.slots, self.parameters = executor, folder, slots, parameters
+        self.is_local = is_local
+        self.token = place_token(folder)
+        self.waiting: list[Task] = []
+        self.jobs: list[_Job] = []
+        self.deaths: dict[str, int] = {}
+        self.asked = time.monotonic()
+
+    def submit(self, tasks: Sequence[Task]) -> None:
+        """Submit tasks as one job array; on this machine alone, as many as there is room for.
+
+        Raises:
+            ValueError: If SLURM does not accept them.
+        """
+        self.waiting += for_other_machines(tasks, self.folder)
+        # SLURM itself keeps to the number of jobs at a time; submitit's stand-in does not.
+        room = (self.slots or 1) - len(self.jobs) if self.is_local else len(self.waiting)
+        now, self.waiting = self.waiting[: max(room, 0)], self.waiting[max(room, 0) :]
+        if not now:
+            return
+        self.executor.update_parameters(**self.parameters([task.planned.config for task in now], self.slots))
+        try:
+            with self.executor.batch():
+                jobs = [self.executor.submit(RunJob(), task, self.token) for task in now]
+        except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+            raise InputError(
+                f"SLURM does not accept the jobs ({' '.join(str(error).split())}): check the options"
+            ) from None
+        self.jobs += [_Job(job, task) for job, task in zip(jobs, now, strict=True)]
+
+    def active(self) -> list[Task]:
+        """Return the tasks of all jobs; some may be waiting in the queue."""
+        return [job.task for job in self.jobs]
+
+    def ended(self) -> list[Ending]:
+        """Return the tasks whose jobs have ended; tasks whose job died are submitted again."""
+        if not self.is_local and self.jobs and time.monotonic() - self.asked > ASK_SECONDS:
+            self.jobs[0].job.get_info(mode="force")  # asks for all jobs at once
+            self.asked = time.monotonic()
+        endings, again = [], []
+        for job in list(self.jobs):
+            if not job.job.done() or self._may_be_late(job):
+                continue
+            self.jobs.remove(job)
+            state = "" if job.job.paths.result_pickle.exists() else str(job.job.state)
+            deaths = self.deaths[job.task.name] = self.deaths.get(job.task.name, 0) + bool(state)
+            if state and not state.startswith(FINAL) and deaths <= RETRIES:
+                again.append(job.task)
+            else:
+                endings.append(self._ending(job, state))
+        self.submit(again)
+        return endings
+
+    def cancel(self) -> None:
+        """Cancel the jobs; those that are training save first."""
+        self.waiting = []
+        if self.is_local:
+            for job in self.jobs:
+                with suppress(ProcessLookupError):
+                    os.kill(int(job.job.job_id), signal.SIGTERM)  # passed on to the process of the run
+        elif self.jobs:
+            subprocess.run(["scancel", *{job.job.job_id.split("_")[0] for job in self.jobs}], check=False)
+        deadline = time.monotonic() + CANCEL_SECONDS
+        while any(not job.job.done(force_check=True) for job in self.jobs) and time.monotonic() < deadline:
+            time.sleep(self.poll)
+        self.jobs = []
+
+    def close(self) -> None:
+        """Remove the token."""
+        self.token.remove()
+
+    def _may_be_late(self, job: _Job) -> bool:
+        """Return whether an ended job has no result yet, but may have one soon."""
+        if self.is_local or job.job.paths.result_pickle.exists():
+            return False
+        job.gone_since = job.gone_since or time.monotonic()
+        return time.monotonic() - job.gone_since < LATE_SECONDS
+
+    def _ending(self, job: _Job, state: str) -> Ending:
+        own_log = job.job.paths.stderr
+        if state:
+            hint = "" if own_log.exists() else "; no output: is the folder on storage that all machines share?"
+            return Ending(job.task.name, f"because its job {job.job.job_id} ended as {state}{hint}", own_log)
+        error = job.job.exception()
+        if error is not None:
+            return Ending(job.task.name, f"in its job {job.job.job_id}", own_log)
+        code = job.job.result()
+        return Ending(job.task.name, f"with exit code {code}" if code else None, job.task.log)

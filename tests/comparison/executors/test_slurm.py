@@ -1,0 +1,158 @@
+"""Runs as jobs of submitit: on this machine, and of commands that behave like those of SLURM."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+pytest.importorskip("tests.training.requirements")
+pytest.importorskip("submitit")
+import torch
+import yaml
+
+from liere import toolkit
+from liere.comparison.execution import run_plan
+from liere.comparison.executors import slurm_job, slurm_session
+from liere.comparison.executors.slurm import SlurmExecutor, parse_minutes
+from liere.data.torch_datasets import from_datasets
+from liere.runs.config_file import parse_config
+from liere.runs.run import open_run
+from tests.comparison.executors import fake_slurm
+from tests.comparison.executors.holders import holder_of
+from tests.comparison.plans import plan
+from tests.training.tiny import CONFIG, differences, make_run
+
+LOCAL = SlurmExecutor(cluster="local")
+SHORT = {"training.examples": "16"}
+
+
+def test_the_script_says_what_was_asked_for(tmp_path):
+    executor = SlurmExecutor(
+        partition="gpu", time="8:00:00", account="vision", qos="high", options={"mem": "32G", "exclusive": True}
+    )
+    configs = [parse_config(yaml.safe_load(CONFIG) | {"hardware": {"threads": 4, "workers": 2}})] * 6
+    script = executor.script(tmp_path, configs, 3)
+    wanted = ("partition=gpu", "time=480", "account=vision", "qos=high", "mem=32G", "exclusive", "requeue")
+    wanted += ("array=0-5%3", "cpus-per-task=6", "gpus-per-node=1", "ntasks-per-node=1", "nodes=1", "signal=USR2@120")
+    lines = script.splitlines()
+    for option in wanted:
+        assert f"#SBATCH --{option}" in lines, script
+    assert f"-u -m submitit.core._submit {tmp_path / 'slurm'}" in lines[-1]
+    assert "gpus-per-node" not in SlurmExecutor(gpus_per_run=0).script(tmp_path, configs, 3)
+    assert "#SBATCH --array=0-5%6" in SlurmExecutor().script(tmp_path, configs, None)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("time", "minutes"), [(5, 5), ("5", 5), ("0:00:30", 1), ("4:00:00", 240), ("2-0:10:0", 2890)])
+def test_time_limits_are_minutes(time, minutes):
+    assert parse_minutes(time) == minutes
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"time": "soon"}, r"--time must be minutes or a time such as 4:00:00 or 2-00:00:00, got 'soon'"),
+        ({"time": "0"}, "--time must be"),
+        ({"cluster": "moon"}, "--cluster must be slurm or local, got 'moon'"),
+        ({"options": {"Mem": "1G"}}, "--slurm-option 'Mem' is not a long option of sbatch, for example mem=32G"),
+        ({"options": {"array": "1-3"}}, "--slurm-option array cannot be changed"),
+        ({"gpus_per_run": 0.5}, "--gpus-per-run must be a whole number for SLURM, got 0.5"),
+    ],
+)
+def test_wrong_options_are_told(options, message):
+    with pytest.raises(ValueError, match=message):
+        SlurmExecutor(**options)
+
+
+def test_without_slurm_it_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ValueError, match="needs the commands of SLURM, and srun is not found: run it on a login node"):
+        SlurmExecutor().open(tmp_path / "out", None)
+
+
+def test_jobs_on_this_machine_get_data_and_an_error_does_not_stop_the_others(tmp_path):
+    data = from_datasets(torch.utils.data.TensorDataset(torch.rand(40, 3, 24, 24), torch.arange(40) % 2))
+    recipe = yaml.safe_load(CONFIG) | {"data": data.as_config()}
+    (tmp_path / "runs" / "none-seed1" / "in the way").mkdir(parents=True)
+    options = {"encodings": ["none"], "seeds": [0, 1], "overrides": SHORT, "out": tmp_path, "progress": False}
+    message = r"1 of 2 runs failed: none-seed1 failed with exit code 1 \(error: --out"
+    with pytest.raises(toolkit.RunsFailedError, match=message):
+        toolkit.compare(recipe, **options, executor=LOCAL, jobs=2)
+    run = open_run(tmp_path / "runs" / "none-seed0")
+    assert run.result()["examples"] == 16
+    assert run.evaluations()[0]["examples"] == 4
+    assert (tmp_path / "report.html").exists()
+    assert not list(tmp_path.glob(".shared-*"))
+
+
+@pytest.fixture
+def slurm(tmp_path, monkeypatch):
+    """Commands that behave like those of SLURM."""
+    folder = fake_slurm.install(tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setattr(slurm_session, "ASK_SECONDS", 1.0)
+    monkeypatch.setattr(slurm_session, "LATE_SECONDS", 0.5)
+    return folder
+
+
+@pytest.mark.slow
+def test_a_job_whose_time_is_over_saves_is_requeued_and_ends_as_if_nothing_had_happened(tmp_path, slurm):
+    fields = {"training.examples": "1600", "training.checkpoint_every": "1000", "training.validate_every": "1000"}
+    options = {"executor": SlurmExecutor(gpus_per_run=0), "slots": 1, "seeds": [0, 1], "examples": 8}
+    made = plan(tmp_path / "out", overrides=fields, **options)
+    told, ended = [], []
+
+    def preempt(running):
+        for run in running:
+            rows, pid = run.metric_rows(), holder_of(run)
+            if not told and pid and rows and int(rows[-1]["step"]) > 10:
+                os.kill(pid, signal.SIGUSR2)
+                told.append(run.folder.name)
+
+    run_plan(made, watch=preempt, ended=ended.append, failed=pytest.fail)
+    assert len(ended) == 2
+    (name,) = told
+    assert len(list(slurm.glob("*.requeued"))) == 1
+    log = (tmp_path / "out" / "runs" / f"{name}.log").read_text()
+    assert "stopped by SIGUSR2" in log
+    assert f"{name}: resuming after step" in log
+    run = next(run for run in ended if run.folder.name == name)
+    config = run.config
+    alone = make_run(
+        tmp_path / "alone",
+        model__encoding="none",
+        training__seed=config.training.seed,
+        training__examples=1600,
+        training__checkpoint_every=1000,
+        training__validate_every=1000,
+    )
+    from liere.training.fit import train
+
+    train(alone, say=print)
+    assert differences(run, alone) == []
+
+
+@pytest.mark.slow
+def test_canceled_jobs_save_and_killed_ones_are_submitted_again(tmp_path, slurm, monkeypatch):
+    monkeypatch.setattr(slurm_job, "GRACE", 1.0)
+    fields = {"training.examples": "100_000"}
+    made = plan(tmp_path / "out", executor=SlurmExecutor(gpus_per_run=0), slots=2, seeds=[0], overrides=fields)
+    killed = []
+
+    def kill_then_interrupt(running):
+        for run in running:
+            rows, pid = run.metric_rows(), holder_of(run)
+            if pid is None or not rows or pid in killed:
+                continue
+            if not killed:
+                killed.append(pid)
+                os.kill(pid, signal.SIGKILL)
+            elif "resuming after step" in made.runs[0].log_file.read_text():
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_plan(made, watch=kill_then_interrupt, ended=pytest.fail, failed=pytest.fail)
+    assert "stopped by SIGTERM" in made.runs[0].log_file.read_text()
+    assert len(list(slurm.glob("*.script"))) == 2

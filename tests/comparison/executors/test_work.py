@@ -1,0 +1,60 @@
+"""What the process of a run does, on any executor."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+pytest.importorskip("tests.training.requirements")
+from liere.comparison.executors.contract import Task
+from liere.comparison.executors.resources import alone
+from liere.comparison.executors.work import FAILED, STOPPED, work
+from liere.training.stop_requests import StopRequest
+from liere_command.processes import is_first_process
+from tests.comparison.plans import plan
+from tests.training.tiny import quiet
+
+pytestmark = quiet
+
+
+def test_a_run_is_stopped_resumed_and_tested_with_all_output_in_its_log(tmp_path, capfd):
+    (run,) = plan(tmp_path, examples=8).runs
+    assert work(Task(run), StopRequest(further_steps=4)) == STOPPED
+    assert not run.is_trained()
+    before = sys.stdout, sys.stderr
+    assert work(Task(run), StopRequest()) == 0
+    assert (sys.stdout, sys.stderr) == before
+    assert run.is_done()
+    os.write(1, b"afterwards\n")
+    assert capfd.readouterr() == ("afterwards\n", "")
+    lines = run.log_file.read_text().splitlines()
+    assert "stopped as requested" in lines
+    assert "none-seed0: resuming after step 4 of 9" in lines
+    assert lines[-1].startswith("none-seed0: 36 px: accuracy")
+
+
+@pytest.mark.parametrize(
+    ("error", "last"), [(ValueError, "ValueError: no good"), (KeyboardInterrupt, "stopped no good")]
+)
+def test_errors_end_the_log(tmp_path, monkeypatch, error, last):
+    (run,) = plan(tmp_path).runs
+
+    def fail(*_, **__):
+        raise error("no good")
+
+    monkeypatch.setattr("liere.training.fit.train", fail)
+    assert work(Task(run), StopRequest()) == (FAILED if error is ValueError else STOPPED)
+    assert run.log_file.read_text().splitlines()[-1] == last
+
+
+def test_a_process_that_was_started_as_one_of_many_is_alone_with_its_run(monkeypatch):
+    """As where a Ray cluster was started by srun, which numbers its machines."""
+    for name, value in {"SLURM_PROCID": "3", "SLURM_NTASKS": "4", "WORLD_SIZE": "4", "RANK": "3"}.items():
+        monkeypatch.setenv(name, value)
+    assert not is_first_process()
+    with alone():
+        assert is_first_process()
+        assert "SLURM_NTASKS" not in os.environ
+    assert os.environ["SLURM_NTASKS"] == "4"
