@@ -20,10 +20,12 @@ if not TOOLS.is_dir():
 from tools import campaign
 from tools.attacks.arena import Outcome
 from tools.attacks.contract import Attack, Verdict, carry_out
+from tools.attacks.damages import resumed_losses
 from tools.attacks.full_disk import TroubleAtWrite
 from tools.attacks.mutations import MUTATIONS
+from tools.attacks.run_files import change_entry
 from tools.attacks.runs import left_losses
-from tools.attacks.signals import logged_steps, signal_losses
+from tools.attacks.signals import CASES, WAYS, logged_steps, signal_losses
 
 ROOT = Path(__file__).parents[1]
 
@@ -52,9 +54,16 @@ def count(folder, verdicts, harm=(), **options):
 
 def test_cases_are_counted_and_what_is_lost_is_kept(tmp_path):
     tally, _ = count(
-        tmp_path, lambda number: Verdict(f"case {number}", ["gone"] * (number == 1), 50), seconds=99, count=3
+        tmp_path, lambda number: Verdict(f"case {number}", ["gone"] * (number == 1), 50), seconds=99, count=150
     )
     assert (tally.cases, tally.lost, tally.failures) == (150, 1, ["case 1: gone"])
+
+
+@pytest.mark.parametrize(("enough", "wanted", "found"), [(4, None, 4), (4, 6, 6), (4, 2, 2)])
+def test_an_attack_ends_when_enough_cases_were_tried(tmp_path, enough, wanted, found):
+    attack = Attack("made-up", "nothing", 1.0, lambda *_: lambda chance, number: Verdict("case", []), enough)
+    settings = {"seed": 0, "seconds": 99.0, "say": lambda line: None}
+    assert carry_out(attack, Quiet(tmp_path, []), count=wanted, **settings).cases == found
 
 
 def test_what_a_case_leaves_behind_is_a_loss(tmp_path):
@@ -112,6 +121,38 @@ def test_what_is_left_in_a_run_and_beside_it_is_a_loss(tmp_path):
         (tmp_path / name).mkdir()
     (run / ".last.ckpt.7.tmp").touch()
     assert left_losses(run) == [".last.ckpt.7.tmp was left behind", ".run-1.77-abcdefgh was left behind"]
+
+
+def test_the_first_signals_cover_every_number_of_workers_and_parts():
+    usual = {("terminal", signal.SIGINT), ("group", signal.SIGTERM)}
+    assert {*CASES[:18]} == {(way, workers, parts) for way in usual for workers in (0, 1, 2) for parts in (1, 4, 16)}
+    assert {way for way, _, _ in CASES[18:30]} == {*WAYS}
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_intact", "losses"),
+    [
+        (["run: resuming after step 5 of 6"], True, []),
+        (["warning: /x/last.ckpt is damaged: it is not used", "run: resuming after step 4 of 6"], False, []),
+        (["run: resuming after step 5 of 6"], False, []),  # unused bytes were damaged; the weights must be right
+        (["run: resuming after step 4 of 6"], False, ["resumed after step 4, not 5"]),
+        (["warning: /x/last.ckpt is damaged: it is not used"], False, ["resumed after step none, not 4"]),
+        (["warning: last.ckpt is foreign", "run: resuming after step 4 of 6"], False, ["unexpected warning"]),
+        (["warning: last.ckpt: it is not used", "run: resuming after step 4 of 6"], True, ["unexpected warning"]),
+    ],
+)
+def test_runs_must_resume_from_the_newest_intact_checkpoint(lines, is_intact, losses):
+    found = resumed_losses("\n".join(lines), is_intact=is_intact)
+    assert len(found) == len(losses)
+    assert all(loss in one for loss, one in zip(losses, found, strict=True))
+
+
+def test_changed_entries_are_valid_json():
+    content = {"a": [1, {"b": 2}], "c": "d"}
+    changed = [change_entry(json.dumps(content).encode(), random.Random(seed)) for seed in range(50)]
+    assert changed[0] == change_entry(json.dumps(content).encode(), random.Random(0))
+    assert all(json.loads(data) != content for _, data in changed)
+    assert len({what for what, _ in changed}) > 20
 
 
 @pytest.mark.parametrize(("is_lasting", "failed"), [(False, [1]), (True, [1, 2])])

@@ -2,6 +2,8 @@
 
     python tools/campaign.py --minutes 30
     python tools/campaign.py --attacks signals kills --minutes 10 --seed 3
+    python tools/campaign.py --attacks signals --count 30      # each number of workers with each accumulate
+    python tools/campaign.py --attacks damages --count 2000    # 2,000 damaged checkpoints, 2,000 resumes
 
 Runs are killed at random moments and at every write; they get signals, damaged files and full disks; data files are
 hostile. The expected outcome of each attack is printed first. The time is divided among the attacks; the seed
@@ -26,8 +28,11 @@ from tools.attacks import (
     concurrency,
     damages,
     data_files,
+    early_signals,
     full_disk,
     kills,
+    lost_workers,
+    other_commands,
     run_files,
     signals,
     two_processes,
@@ -40,7 +45,20 @@ from liere.machine import machine, versions
 
 __all__ = ["ATTACKS", "main"]
 
-MODULES = (signals, two_processes, kills, writes, damages, run_files, data_files, full_disk, concurrency)
+MODULES = (
+    signals,
+    damages,
+    early_signals,
+    two_processes,
+    kills,
+    writes,
+    lost_workers,
+    other_commands,
+    run_files,
+    data_files,
+    full_disk,
+    concurrency,
+)
 ATTACKS = {module.ATTACK.name: module.ATTACK for module in MODULES}
 
 
@@ -78,7 +96,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         "--attacks", nargs="+", choices=ATTACKS, default=list(ATTACKS), metavar="NAME", help=", ".join(ATTACKS)
     )
     parser.add_argument("--seed", type=int, default=0, help="determines which cases are tried (default: 0)")
-    parser.add_argument("--count", type=int, metavar="N", help="at most N cases per attack (default: no limit)")
+    parser.add_argument(
+        "--count", type=int, metavar="N", help="cases per attack, if time permits; damages are tried 100 at a time"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the counts to a file")
     return parser.parse_args(arguments)
 

@@ -15,7 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["LIMIT_MB", "PATIENCE", "Arena", "Command", "Outcome", "descendants", "is_over", "kill", "run_here"]
+__all__ = [
+    "LIMIT_MB",
+    "PATIENCE",
+    "Arena",
+    "Command",
+    "Outcome",
+    "descendants",
+    "is_over",
+    "kill",
+    "run_here",
+    "write_output_to",
+]
 
 TOKEN = "LIERE_CAMPAIGN"  # environment variable: marks the processes of a campaign
 LIMIT_MB = 2_000  # memory limit per process
@@ -128,12 +139,23 @@ class Arena:
         return folder
 
     def start(
-        self, *arguments: str | Path, before: Callable[[], None] | None = None, cwd: Path | None = None
+        self,
+        *arguments: str | Path,
+        before: Callable[[], None] | None = None,
+        cwd: Path | None = None,
+        terminal: str | None = None,
     ) -> Command:
-        """Start a command as a fork of a process that has imported everything; it first calls `before`."""
+        """Start a command as a fork of a process that has imported everything.
+
+        Args:
+            arguments: The words after `liere`.
+            before: Function that it calls first.
+            cwd: Its working directory.
+            terminal: Path of a terminal that it runs on; None for none.
+        """
         log = self._new_log()
         words = [str(argument) for argument in arguments]
-        process = self._context.Process(target=run_here, args=(words, log, before, cwd))
+        process = self._context.Process(target=run_here, args=(words, log, before, cwd, terminal))
         process.start()
         return Command(self, process, log)
 
@@ -193,21 +215,39 @@ class Arena:
         return log
 
 
-def run_here(words: list[str], log: Path, before: Callable[[], None] | None = None, cwd: Path | None = None) -> None:
+def run_here(
+    words: list[str],
+    log: Path,
+    before: Callable[[], None] | None = None,
+    cwd: Path | None = None,
+    terminal: str | None = None,
+) -> None:
     """Run a command in this process, which exits with it."""
     os.setsid()
-    descriptor = os.open(log, os.O_WRONLY | os.O_APPEND)
-    os.dup2(descriptor, 1)
-    os.dup2(descriptor, 2)
-    sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
+    if terminal is None:
+        write_output_to(log)
+    else:
+        write_output_to(Path(terminal))  # the first terminal that a session opens controls it
+        os.dup2(1, 0)
     multiprocessing.set_start_method(None, force=True)  # data loaders should start workers with the default method
     if cwd is not None:
         os.chdir(cwd)
     if before is not None:
         before()
     from liere.cli import main
+    from liere_command.signals import leave_on_signals
 
+    leave_on_signals()
     sys.exit(main(words))
+
+
+def write_output_to(path: Path) -> None:
+    """Write the output and errors of this process to a file or a terminal from now on."""
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)
+    sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
 
 
 def descendants(pid: int) -> list[int]:

@@ -37,12 +37,14 @@ class Attack:
         about: What it does and the expected outcome, in one sentence.
         share: Its share of the time, relative to the others.
         prepare: Called once with the arena and a folder; returns a function that tries case `number`.
+        enough: Number of cases after which it ends, so that the others have more time; None for no limit.
     """
 
     name: str
     about: str
     share: float
     prepare: Callable[[Arena, Path], Callable[[random.Random, int], Verdict]]
+    enough: int | None = None
 
 
 @dataclasses.dataclass
@@ -74,12 +76,16 @@ def carry_out(
     count: int | None,
     say: Callable[[str], None],
 ) -> Tally:
-    """Try cases of an attack, at least one, until time runs out; return the counts. The seed determines the cases."""
+    """Try cases of an attack, at least one, until `count` is reached or time runs out; return the counts.
+
+    The seed determines the cases. Without a count, an attack ends when it has tried enough cases.
+    """
+    most = attack.enough if count is None else count
     tally, start = Tally(attack.about), time.monotonic()
     arena.peak_memory_mb = 0
     try_case = attack.prepare(arena, arena.make_folder(attack.name))
     number = 0
-    while number == 0 or (number != count and time.monotonic() - start < seconds):
+    while number == 0 or ((most is None or tally.cases < most) and time.monotonic() - start < seconds):
         verdict = try_case(random.Random(f"{seed}/{attack.name}/{number}"), number)
         number += 1
         losses = [*verdict.losses, *arena.find_harm()]

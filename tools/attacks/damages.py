@@ -1,202 +1,158 @@
-"""Attack: damage checkpoints; the newest intact one must be used."""
+"""Attack: damage checkpoints; every run must resume from the newest intact one, to the same end."""
 
 from __future__ import annotations
 
-import io
 import json
-import math
 import os
 import random
+import re
 import shutil
-import zipfile
+import signal
+import sys
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from tools.attacks.arena import Arena
+from tools.attacks.arena import Arena, Outcome, is_over, write_output_to
 from tools.attacks.contract import Attack, Verdict
-from tools.attacks.mutations import MUTATIONS, damage
-from tools.attacks.runs import compare, finished_run
+from tools.attacks.damaged_checkpoints import damage_checkpoint
+from tools.attacks.runs import compare, finished_run, left_losses
 
-__all__ = ["ATTACK", "damage_checkpoint", "same_content"]
+__all__ = ["ATTACK", "ResumeDamaged", "resumed_losses"]
 
-BATCH = 50  # damaged files per case; the last one is also resumed to the end
-CRUDE = ("truncated", "cut from the front", "empty", "noise")  # subtler changes could be valid trained weights
-WRONG: dict[str, list[Any]] = {
-    "step": [-1, 0, 3, 10**9, 2.5, "3", None, True],
-    "seconds": [-1.0, math.nan, math.inf, 10**400, "1", None],
-    "state_dict": [{}, None, [], {"weight": 1.0}, "first tensor in another shape", "first tensor missing"],
-    "optimizer": [
-        *({}, None, {"state": {}, "param_groups": []}, {"state": {0: {"step": 3}}, "param_groups": []}),
-        *("first tensor in another shape", "first tensor missing"),
-    ],
-    "journal": [
-        *({}, None, [], {"losses": "many", "best": 3, "reached_target": None}),
-        {"losses": [0.0, -1], "best": None, "reached_target": False},
-        {"losses": [0.0, 1], "best": {"step": "3", "accuracy": None, "loss": []}, "reached_target": False},
-    ],
-    "fingerprint": ["another run", None, 3],
-    "format": ["liere-checkpoint-2", None],
-    "surplus": [1],
-}
+BATCH = 100  # damaged checkpoints per case, each of them resumed to the end
+ENOUGH = 2_000
+PATIENCE = 120.0  # seconds until a resume, which takes less than one, counts as hanging
+FINISHED, STOPPED = "uninterrupted", "stopped"
+CONFIG = """\
+data: {size: 36, train_examples: 40, distractor_arrows: 2, distractor_letters: 1}
+model: {encoding: liere8, dim: 16, depth: 1, heads: 2, mlp_dim: 16, dropout: 0.1,
+        position_shift: 1.75, position_noise: 0.3}
+optimizer: {learning_rate: 2.0e-3, warmup_steps: 2, clip: 1.0, weight_decay: 0.01}
+training:
+  {examples: 24, batch_size: 4, validate_every: 4, validation_examples: 4, checkpoint_every: 2, log_every: 2, seed: 1}
+hardware: {accelerator: cpu, threads: 1}
+"""
+STEPS = {"last.ckpt": 5, "previous.ckpt": 4}  # of the stopped run; the whole has 6
 
 
-def replace_checkpoint(path: Path, chance: random.Random) -> str:
-    """Replace a checkpoint with something that is not a file, and return a description."""
-    path.unlink()
-    what = chance.choice(("a folder", "a folder with content", "a pipe", "a link to itself", "a link to nothing"))
-    if what == "a pipe":
-        os.mkfifo(path)
-    elif "link" in what:
-        path.symlink_to(path.name if "itself" in what else "nothing")
-    else:
-        path.mkdir()
-        (path / "content").write_text("") if "content" in what else None
-    return what
+@dataclass(frozen=True)
+class ResumeDamaged:
+    """Damage the last checkpoint of a run and resume it, many times; called in a process that has imported everything.
 
+    Each resume is a fork of that process: a process of its own, but without the seconds of imports and first calls.
 
-def remove(path: Path) -> None:
-    """Remove a file or a folder."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink()
+    Attributes:
+        folder: Folder of the finished and the stopped run.
+        seeds: One seed per damage.
+        report: File for one line of JSON per damage: what it was, and what was lost.
+    """
 
-
-def damage_checkpoint(data: bytes, chance: random.Random) -> tuple[str, bytes]:
-    """Return a description of the damage and the damaged bytes; a third are intact files with wrong content."""
-    kind = chance.randrange(6)
-    if kind == 0:
-        return _wrong_field(data, chance)
-    if kind == 1:
-        return _wrong_member(data, chance)
-    return damage(data, chance)
-
-
-def _wrong_field(data: bytes, chance: random.Random) -> tuple[str, bytes]:
-    import torch
-
-    content = torch.load(io.BytesIO(data), weights_only=True)
-    field = chance.choice(list(WRONG))
-    value = chance.choice(WRONG[field])
-    if isinstance(value, str) and value.startswith("first tensor"):
-        tensors = content["state_dict"] if field == "state_dict" else content["optimizer"]["state"][0]
-        name = next(name for name, tensor in tensors.items() if tensor.ndim)
-        if value.endswith("missing"):
-            del tensors[name]
-        else:
-            tensors[name] = torch.zeros(3, 1, 4)
-    else:
-        content[field] = value
-    buffer = io.BytesIO()
-    torch.save(content, buffer)
-    return f"with {field} {str(value)[:40]}", buffer.getvalue()
-
-
-def _wrong_member(data: bytes, chance: random.Random) -> tuple[str, bytes]:
-    """Replace a member of the archive, with a valid checksum."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as new:
-        # Tensor values may be arbitrary, but their descriptions may not.
-        names = [name for name in old.namelist() if "/data/" not in name]
-        chosen = chance.choice(names)
-        for name in old.namelist():
-            content = old.read(name)
-            is_chosen = name == chosen and bool(content)
-            new.writestr(name, MUTATIONS[chance.choice(CRUDE)](content, chance) if is_chosen else content)
-    return f"with another {chosen.rpartition('/')[2]}", buffer.getvalue()
-
-
-def same_content(one: Any, other: Any) -> bool:
-    """Return whether two checkpoints, or parts of them, are equal."""
-    import torch
-
-    if isinstance(one, torch.Tensor):
-        return isinstance(other, torch.Tensor) and torch.equal(one, other)
-    if isinstance(one, dict):
-        return (
-            isinstance(other, dict)
-            and one.keys() == other.keys()
-            and all(same_content(one[key], other[key]) for key in one)
-        )
-    return type(one) is type(other) and one == other
-
-
-class ReadDamaged:
-    """Read damaged checkpoints of a run and report what went wrong; called in a separate process."""
-
-    def __init__(self, run: Path, seeds: list[str], report: Path) -> None:
-        self.run, self.seeds, self.report = run, seeds, report
+    folder: Path
+    seeds: list[str]
+    report: Path
 
     def __call__(self) -> None:
-        """Read all of them."""
-        from liere.runs.checkpoints import load_checkpoint, load_newest
-        from liere.runs.model import build_model
-        from liere.runs.run import open_run
-        from liere.training.optimizer import kept_shapes, make_optimizer
+        """Resume all of them."""
+        from liere.cli import main
 
-        config, folder = open_run(self.run).config, self.run / "checkpoints"
-        model = build_model(config)
-        like, kept = model.state_dict(), kept_shapes(make_optimizer(model, config.optimizer))
-        last = folder / "last.ckpt"
-        whole = last.read_bytes()
-        wanted = {one.step: one for one in map(load_checkpoint, (last, folder / "previous.ckpt"))}
+        self.report.write_text("")
+        run = self._copy()
+        main(["train", "--resume", str(run)])  # the first run in a process takes three times as long
+        shutil.rmtree(run)
         with self.report.open("w") as report:
             for seed in self.seeds:
-                remove(last)
-                what, data = damage_checkpoint(whole, random.Random(seed))
-                last.write_bytes(data)
-                if random.Random(f"{seed}/place").random() < 0.1:
-                    what = replace_checkpoint(last, random.Random(seed))
-                step = None
-                try:
-                    found, refused = load_newest(folder, config.fingerprint, config.training.steps, like, kept)
-                except BaseException as error:  # any exception breaks the contract
-                    loss = f"{type(error).__name__}: {error}"
-                else:
-                    loss, step = self._loss(found, refused, wanted), found and found.step
-                report.write(json.dumps([what, loss, step]) + "\n")
+                what, losses = self._resume(random.Random(seed))
+                report.write(json.dumps([what, losses]) + "\n")
                 report.flush()
 
-    @staticmethod
-    def _loss(found: Any, refused: list[str], wanted: dict[int, Any]) -> str | None:
-        if found is None:
-            return "no checkpoint was found"
-        if found.step not in wanted or not same_content(vars(found), vars(wanted[found.step])):
-            return f"a checkpoint of step {found.step} was accepted that differs from what was saved"
-        if any("\n" in line for line in refused):
-            return "a warning of more than one line"
-        return None if refused or found.step == max(wanted) else "the damage was not reported"
+    def _copy(self) -> Path:
+        return Path(shutil.copytree(self.folder / STOPPED, self.report.with_suffix(".run")))
+
+    def _resume(self, chance: random.Random) -> tuple[str, list[str]]:
+        run = self._copy()
+        last = run / "checkpoints" / "last.ckpt"
+        intact = last.read_bytes()
+        what = damage_checkpoint(last, chance)
+        is_intact = last.is_file() and last.read_bytes() == intact
+        outcome = run_forked(["train", "--resume", str(run)], self.report.with_suffix(".log"))
+        losses = outcome.losses(0) or resumed_losses(outcome.output, is_intact=is_intact)
+        losses = losses or [*compare(self.folder / FINISHED, run), *left_losses(run)]
+        shutil.rmtree(run)
+        return what, losses
+
+
+def resumed_losses(output: str, *, is_intact: bool) -> list[str]:
+    """Return what is wrong with the messages of a resumed run whose last checkpoint may be damaged.
+
+    A damaged file may still hold everything, for example if unused bytes were flipped. Then it may be used, and the
+    weights after the last step show whether it was right. If it is not used, a warning of one line names it.
+    """
+    found = re.findall(r"resuming after step ([\d,]+) of", output)
+    refused = [line for line in output.splitlines() if "warning:" in line and "last.ckpt" in line]
+    step = STEPS["previous.ckpt" if refused else "last.ckpt"]
+    losses = [] if found == [str(step)] else [f"resumed after step {', '.join(found) or 'none'}, not {step}"]
+    if len(refused) > 1 or (refused and (is_intact or not refused[0].endswith("it is not used"))):
+        losses.append(f"unexpected warning {refused[-1]!r}")
+    return losses
+
+
+def run_forked(words: list[str], log: Path, seconds: float = PATIENCE) -> Outcome:
+    """Run a `liere` command in a fork of this process, and return its outcome."""
+    log.write_bytes(b"")
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            write_output_to(log)
+            from liere.cli import main
+
+            code = main(words)
+        except BaseException:  # an exception breaks the contract; the traceback shows it
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)  # without the cleanup of the process that this is a copy of
+    deadline = time.monotonic() + seconds
+    while not is_over(pid) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    is_late = not is_over(pid)
+    if is_late:
+        os.kill(pid, signal.SIGKILL)
+    _, status, used = os.wait4(pid, 0)
+    code = None if is_late else os.waitstatus_to_exitcode(status)
+    return Outcome(code, log.read_text(errors="replace"), used.ru_maxrss // 1024)
 
 
 def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdict]:
-    """Train one run to the end and one to its second checkpoint, and return the function that tries a case."""
-    reference = finished_run(arena, folder)
-    stopped, report = folder / "stopped", folder / "report.jsonl"
-    arena.run("train", "--config", folder / "config.yaml", "--out", stopped, "--steps", "10")
+    """Train one run to the end and one to its third checkpoint, and return the function that tries a batch."""
+    finished_run(arena, folder, text=CONFIG)
+    steps = str(STEPS["last.ckpt"])
+    arena.run("train", "--config", folder / "config.yaml", "--out", folder / STOPPED, "--steps", steps)
 
-    def try_case(chance: random.Random, number: int) -> Verdict:
-        seeds = [f"{chance.random()}" for _ in range(BATCH)]
-        run = folder / "damaged"
-        shutil.copytree(stopped, run)
-        outcome = arena.run("--version", before=ReadDamaged(run, seeds, report))
-        lines = [json.loads(line) for line in report.read_text().splitlines()]
-        losses = [f"{what}: {loss}" for what, loss, _ in lines if loss is not None] + outcome.losses(0)
-        losses += [] if len(lines) == BATCH else [f"ended after {len(lines)} of {BATCH} damaged files"]
-        # The last damaged file is still in place.
-        resumed = arena.run("train", "--resume", run)
-        losses += resumed.losses(0) or compare(reference, run)
-        is_newest = f"resuming after step {lines[-1][2]} of" in resumed.output
-        losses += [] if is_newest else [f"resumed, but not after step {lines[-1][2]}: {resumed.output[-300:]!r}"]
-        shutil.rmtree(run)
-        return Verdict(f"last.ckpt damaged {BATCH} times, the last one resumed ({lines[-1][0]})", losses, BATCH)
+    def try_batch(chance: random.Random, number: int) -> Verdict:
+        seeds, jobs = [f"{chance.random()}" for _ in range(BATCH)], len(os.sched_getaffinity(0))
+        reports = [folder / f"report-{job}.jsonl" for job in range(jobs)]
+        batches = [ResumeDamaged(folder, seeds[job::jobs], report) for job, report in enumerate(reports)]
+        commands = [arena.start("--version", before=batch) for batch in batches]
+        losses = [loss for command in commands for loss in command.wait().losses(0)]
+        lines = [json.loads(line) for report in reports for line in report.read_text().splitlines()]
+        losses += [f"{what}: {loss}" for what, found in lines for loss in found]
+        losses += [] if len(lines) == BATCH else [f"{len(lines)} of {BATCH} resumes"]
+        return Verdict(f"last.ckpt damaged {BATCH} times, and resumed each time", losses, BATCH)
 
-    return try_case
+    return try_batch
 
 
 ATTACK = Attack(
     "damages",
-    "damage last.ckpt at random: it is rejected in one line, and the run resumes from the newest intact checkpoint",
-    1.5,
+    "damage last.ckpt and resume: the damage is reported in one line, and the run resumes from the newest intact "
+    "checkpoint to the same weights",
+    8.0,
     prepare,
+    enough=ENOUGH,
 )

@@ -28,7 +28,7 @@ __all__ = ["ATTACK"]
 
 CONFIG = """\
 data: {%s}
-model: {encoding: liere8, patch_size: %d, dim: 16, depth: 1, heads: 2, mlp_dim: 16}
+model: {encoding: liere8, patch_size: %s, dim: 16, depth: 1, heads: 2, mlp_dim: 16}
 training: {examples: 16, batch_size: 4, validation_examples: 4}
 hardware: {accelerator: cpu, threads: 1}
 """
@@ -40,14 +40,14 @@ class Reader:
 
     Attributes:
         fields: Fields of the configuration's `data` section, without `root`.
-        patch_size: Patch size of a model for it.
+        patch_size: Patch size of a model for it, in YAML.
         make: Writes an intact data set to a folder.
         victim: The attacked file in that folder.
         hostile: Functions that write a hostile file in its place, by description.
     """
 
     fields: str
-    patch_size: int
+    patch_size: int | list[int]
     make: Callable[[Path], None]
     victim: str
     hostile: dict[str, Maker]
@@ -69,7 +69,7 @@ def readers(canary: Path) -> dict[str, Reader]:
         ),
         "videos": Reader(
             "name: videos, size: 16, frames: 2, frame_stride: 1",
-            8,
+            [2, 8, 8],
             _make_videos,
             "train/one/0.avi",
             hostile_videos(canary),
@@ -79,11 +79,15 @@ def readers(canary: Path) -> dict[str, Reader]:
 
 
 def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdict]:
-    """Write an intact data set for every reader, and return the function that tries a case."""
+    """Write an intact data set for every reader, train with it, and return the function that tries a case."""
     known = readers(arena.canary)
     for name, reader in known.items():
         (folder / name).mkdir()
         reader.make(folder / name / "data")
+        config = _write_config(folder / name, name, reader, folder / name / "data")
+        outcome = arena.run("train", "--config", config, "--out", folder / name / "run", "--steps", "2")
+        if losses := outcome.losses(0):  # otherwise the attacked file might never be read
+            raise RuntimeError(f"training with intact {name} failed: {'; '.join(losses)}")
     hostile = [(name, what) for name, reader in known.items() for what in reader.hostile]
 
     def try_case(chance: random.Random, number: int) -> Verdict:
@@ -93,11 +97,7 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
         reader, work = known[name], folder / "work"
         work.mkdir()
         root = shutil.copytree(folder / name / "data", work / "data")
-        place = f"root: {root / 'data.npz' if name == 'npz' else root}"
-        config = work / "config.yaml"
-        config.write_text(
-            CONFIG % (", ".join([reader.fields, *([] if name == "yaml" else [place])]), reader.patch_size)
-        )
+        config = _write_config(work, name, reader, root)
         victim = (root / reader.victim).resolve()
         if what is not None:
             victim.unlink()
@@ -111,6 +111,13 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
         return Verdict(f"{name}: a file {what}", losses)
 
     return try_case
+
+
+def _write_config(folder: Path, name: str, reader: Reader, root: Path) -> Path:
+    place = [] if name == "yaml" else [f"root: {root / 'data.npz' if name == 'npz' else root}"]
+    config = folder / "config.yaml"
+    config.write_text(CONFIG % (", ".join([reader.fields, *place]), reader.patch_size))
+    return config
 
 
 def _writer(data: bytes) -> Maker:

@@ -7,14 +7,25 @@ import io
 import os
 import pickle
 import random
+import socket
 import struct
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-__all__ = ["ESCAPED", "TEXTS", "hostile_cifar", "hostile_images", "hostile_npz", "hostile_videos", "hostile_yaml"]
+__all__ = [
+    "ESCAPED",
+    "TEXTS",
+    "hostile_cifar",
+    "hostile_images",
+    "hostile_npz",
+    "hostile_videos",
+    "hostile_yaml",
+    "special_files",
+]
 
 ESCAPED = "escaped-from-an-archive"  # name of a file that must not be written outside the folder
 GIGABYTE = 2**30
@@ -63,7 +74,7 @@ def _write(data: bytes) -> Maker:
     return lambda path: path.write_bytes(data) and None
 
 
-def _special() -> dict[str, Maker]:
+def special_files() -> dict[str, Maker]:
     """Return makers of things that are not regular files, or that are empty or endless."""
     return {
         "is a FIFO": os.mkfifo,
@@ -72,18 +83,42 @@ def _special() -> dict[str, Maker]:
         "leads to itself": lambda path: path.symlink_to(path),
         "leads nowhere": lambda path: path.symlink_to(path.with_name("nowhere")),
         "is empty": _write(b""),
+        "is a terabyte of zeros": _sparse(b""),
+        "is a socket": _socket,
     }
+
+
+def _sparse(start: bytes, size: int = 10**12) -> Maker:
+    """Return a maker of a file that has a start and then nothing, which takes hardly any space on disk."""
+
+    def make(path: Path) -> None:
+        path.write_bytes(start)
+        os.truncate(path, size)
+
+    return make
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(os.path.relpath(path))  # a long path is not allowed
 
 
 def hostile_images(canary: Path) -> dict[str, Maker]:
     """Return makers of files that are not images, or not what they claim to be."""
     postscript = f"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 50 50\n({canary}) (w) file closefile\nshowpage\n"
-    return _special() | {
+    return special_files() | {
         "is PostScript": _write(postscript.encode()),
         "is a pickle": _write(pickle.dumps(_Code(canary))),
         "is a PNG of 60,000 x 60,000": _write(_png(60_000, 60_000)),
         "is a PNG of 13,000 x 13,000": _write(_png(13_000, 13_000)),
         "is a PNG with a text without end": _write(_png(8, 8, text=200_000_000)),
+        "is a PNG of 1 x 79,000,000": _write(_png(1, 79_000_000)),
+        "is a PNG with a chunk of 2 GB": _sparse(_png(8, 8)[:33] + struct.pack(">I", 2 * 10**9) + b"teSt", 3 * 10**9),
+        "is a TIFF with a tag of 3 GB": _sparse(
+            b"II*\0\x08\0\0\0\x01\0" + struct.pack("<HHII", 40_000, 1, 3 * 10**9, 100), 4 * 10**9
+        ),
+        "is a WebP of 8,900 x 8,900": lambda path: _flat(8_900).save(path, "WEBP", quality=1, method=0),
+        "is a TIFF of 8,900 x 8,900 in CMYK": lambda path: _flat(8_900, "CMYK").save(path, "TIFF", compression="lzma"),
         "is a GIF of 65,535 x 65,535": _write(
             b"GIF89a" + struct.pack("<HHBBB", 65535, 65535, 0, 0, 0) + b"," + bytes(10)
         ),
@@ -96,6 +131,12 @@ def hostile_images(canary: Path) -> dict[str, Maker]:
             + b"\x03\x01\x22\0\x02\x11\1\x03\x11\1\xff\xd9"
         ),
     }
+
+
+def _flat(side: int, mode: str = "RGBA") -> Any:
+    from PIL import Image
+
+    return Image.new(mode, (side, side))
 
 
 def _png(width: int, height: int, text: int = 0) -> bytes:
@@ -133,7 +174,7 @@ def hostile_npz(canary: Path) -> dict[str, Maker]:
         + b"\n"
     )
     return (
-        _special()
+        special_files()
         | found
         | {
             "has objects with code": _npz({"images.npy": objects + pickle.dumps(_Code(canary)), "labels.npy": b""}),
@@ -178,7 +219,7 @@ def hostile_cifar(canary: Path) -> dict[str, Maker]:
     folder = "cifar-10-batches-py"
     code = pickle.dumps({b"data": _Code(canary), b"labels": [0]}, protocol=2)
     deep = b"\x80\x02" + b"(" * 100_000 + b"."
-    return _special() | {
+    return special_files() | {
         "has batches with code": _tar({f"{folder}/{name}": code for name in _cifar_names()}),
         "has batches nested too deep": _tar({f"{folder}/{name}": deep for name in _cifar_names()}),
         "has batches that ask for 10 GB": _tar(
@@ -188,6 +229,7 @@ def hostile_cifar(canary: Path) -> dict[str, Maker]:
         "has links that lead out of it": _tar_links,
         "unpacks to 3 GB": _tar_bomb,
         "is a pickle": _write(pickle.dumps(_Code(canary))),
+        "is an archive and a terabyte of zeros": _sparse(gzip.compress(bytes(1024))),
     }
 
 
@@ -225,10 +267,11 @@ def hostile_videos(canary: Path) -> dict[str, Maker]:
     """Return makers of files that are not videos."""
     playlist = f"#EXTM3U\n#EXTINF:1,\nfile://{canary}\n#EXTINF:1,\nhttp://127.0.0.1:9/x.ts\n"
     chance = random.Random(0)
-    return _special() | {
+    return special_files() | {
         "is a playlist": _write(playlist.encode()),
         "is a list of files": _write(b"ffconcat version 1.0\nfile '/etc/hostname'\nfile '/dev/zero'\n"),
         "is a pickle": _write(pickle.dumps(_Code(canary))),
         "is noise": _write(chance.randbytes(100_000)),
         "is a header alone": _write(b"RIFF\xff\xff\xff\x7fAVI LIST" + bytes(100)),
+        "is a header and a terabyte of zeros": _sparse(b"RIFF\xff\xff\xff\x7fAVI LIST" + bytes(100)),
     }

@@ -39,10 +39,10 @@ def write_config(folder: Path, text: str = CONFIG) -> Path:
     return file
 
 
-def finished_run(arena: Arena, folder: Path, *fields: str) -> Path:
+def finished_run(arena: Arena, folder: Path, *fields: str, text: str = CONFIG) -> Path:
     """Train an undisturbed run, the reference for all others, and return its folder."""
     run = folder / "uninterrupted"
-    outcome = arena.run("train", "--config", write_config(folder), "--out", run, *fields)
+    outcome = arena.run("train", "--config", write_config(folder, text), "--out", run, *fields)
     if losses := outcome.losses(0):
         raise RuntimeError(f"the undisturbed run failed: {'; '.join(losses)}")
     return run

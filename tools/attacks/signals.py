@@ -1,24 +1,24 @@
-"""Attack: signals to the process, to its group and from the terminal, at random moments after the program starts."""
+"""Attack: signals to the process, to its group and from the terminal while a run is training."""
 
 from __future__ import annotations
 
 import os
-import pty
 import random
 import re
-import select
 import shutil
 import signal
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from tools.attacks.arena import Arena, Command, Outcome
 from tools.attacks.contract import Attack, Verdict
 from tools.attacks.runs import CONFIG, checkpoint_losses, write_config
+from tools.attacks.terminal import Terminal
 
-__all__ = ["ATTACK", "catches", "signal_losses"]
+__all__ = ["ATTACK", "LONG", "RARE", "WAYS", "catches", "logged_steps", "send", "signal_losses", "started_on"]
 
 WAYS = [
     ("process", signal.SIGINT),
@@ -31,33 +31,57 @@ WAYS = [
 ]
 LONG = CONFIG.replace("examples: 384", "examples: 4_000_000")
 RARE = ("--training.checkpoint_every", "1_000_000", "--training.validate_every", "1_000_000")
+TERMINAL_AND_GROUP = (("terminal", signal.SIGINT), ("group", signal.SIGTERM))
+WORKERS, PARTS = (0, 1, 2), (1, 4, 16)
+CASES = [
+    *((way, workers, parts) for parts in PARTS for workers in WORKERS for way in TERMINAL_AND_GROUP),
+    *((way, workers, parts) for workers in WORKERS for parts in PARTS for way in WAYS),
+]
+"""Ways, numbers of loader workers and `accumulate`: first all of the two usual ways, then all of all ways."""
 
 
-class Terminal:
-    """A pseudo-terminal that copies its output to a file, accepts key presses, and can be closed."""
+def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdict]:
+    """Return the function that tries a case."""
+    config = write_config(folder, LONG)
 
-    def __init__(self) -> None:
-        self.keys, self.end = pty.openpty()
-        self.is_closed = False
+    def try_case(chance: random.Random, number: int) -> Verdict:
+        (way, which), workers, parts = CASES[number % len(CASES)]
+        run, moment = folder / f"signalled-{number}", chance.uniform(0, 2)
+        fields = ["--hardware.workers", str(workers), "--training.accumulate", str(parts)]
+        # In half of the cases only the signal saves anything, so that no other checkpoint can mask a missing one.
+        fields += RARE if chance.random() < 0.5 else ()
+        with started_on(way) as terminal:
+            command = arena.start(
+                *("train", "--config", config, "--out", run, *fields), terminal=terminal.path if terminal else None
+            )
+            if terminal:
+                terminal.show(command.log)
+            command.wait_until(lambda: logged_steps(run) > 0)
+            time.sleep(moment)
+            send(command, way, which, terminal)
+            outcome = command.wait()
+        is_silent = way == "terminal" and which == signal.SIGHUP
+        losses, what = signal_losses(replace(outcome, output=command.output()), which, run, is_silent=is_silent)
+        losses += [] if losses or what == "saved" else [f"{what}, although it was training"]
+        losses = losses or [
+            f"resumed: {loss}" for loss in arena.run("train", "--resume", run, "--steps", "2").losses(0)
+        ]
+        shutil.rmtree(run, ignore_errors=True)
+        name = "Ctrl-C" if (way, which) == TERMINAL_AND_GROUP[0] else signal.Signals(which).name
+        since = f"{moment:.1f} s after the first steps"
+        return Verdict(f"{name} to the {way} {since}, {workers} workers, accumulate {parts}: {what}", losses)
 
-    def show(self, log: Path) -> None:
-        """Start copying its output to a file."""
-        os.close(self.end)
-        threading.Thread(target=self._copy, args=(log,), daemon=True).start()
+    return try_case
 
-    def _copy(self, log: Path) -> None:
-        with log.open("ab", buffering=0) as file:
-            while not self.is_closed:  # a blocking read would keep it from being closed
-                if select.select([self.keys], [], [], 0.05)[0]:
-                    try:
-                        file.write(os.read(self.keys, 65536))
-                    except OSError:  # all programs on it have ended
-                        break
-        os.close(self.keys)
 
-    def close(self) -> None:
-        """Close it for all programs that use it."""
-        self.is_closed = True
+@contextmanager
+def started_on(way: str) -> Iterator[Terminal | None]:
+    """Provide a terminal if the way needs one, and close it afterwards."""
+    if way != "terminal":
+        yield None
+        return
+    with closing(Terminal()) as terminal:
+        yield terminal
 
 
 def catches(pid: int, number: int) -> bool:
@@ -69,54 +93,6 @@ def catches(pid: int, number: int) -> bool:
     return found is not None and bool(int(found[1], 16) >> (number - 1) & 1)
 
 
-def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdict]:
-    """Measure how long a program takes to reach its first steps, and return the function that tries a case."""
-    config = write_config(folder, LONG)
-    start = time.monotonic()
-    arena.launch("train", "--config", config, "--out", folder / "first", "--steps", "8").wait()
-    life = time.monotonic() - start
-
-    def try_case(chance: random.Random, number: int) -> Verdict:
-        # Covers every way with every number of workers in 21 cases, and with every number of parts in 63.
-        (way, which), workers, parts = WAYS[number % 7], number % 3, (1, 4, 16)[(number + number // 21) % 3]
-        run, is_twice = folder / f"signalled-{number}", chance.random() < 0.2
-        is_training = way != "terminal" and number % 2 == 1 and not is_twice
-        moment = chance.uniform(0, 2 if is_training else 1.3 * life)
-        fields = ["--hardware.workers", str(workers), "--training.accumulate", str(parts)]
-        # In half of the cases only the signal saves anything, so that no other checkpoint can mask a missing one.
-        fields += RARE if chance.random() < 0.5 else ()
-        words = ["train", "--config", config, "--out", run, *fields]
-        terminal = Terminal() if way == "terminal" else None
-        if is_training:
-            command = arena.start(*words)  # starts without import time
-            command.wait_until(lambda: logged_steps(run) > 0)
-        else:
-            command = arena.launch(*words, terminal=terminal.end if terminal else None)
-            if terminal:
-                terminal.show(command.log)
-            command.wait_until(lambda: catches(command.pid, signal.SIGHUP))
-        time.sleep(moment)
-        send(command, way, which, terminal)
-        if is_twice:
-            time.sleep(chance.uniform(0, 0.3))
-            send(command, way, which, terminal)
-        outcome = command.wait()
-        is_silent = way == "terminal" and which == signal.SIGHUP
-        losses, what = signal_losses(outcome, which, run, must_save=not is_twice, is_silent=is_silent)
-        again = words if what == "nothing to save" else ["train", "--resume", run]
-        if not losses:
-            losses = [f"resumed: {loss}" for loss in arena.run(*again, "--steps", "2").losses(0)]
-        shutil.rmtree(run, ignore_errors=True)
-        name = signal.Signals(which).name
-        since = "the first steps" if is_training else "its start"
-        times = " twice" if is_twice else ""
-        return Verdict(
-            f"{name}{times} to the {way} {moment:.1f} s after {since}, {workers} workers, {parts} parts: {what}", losses
-        )
-
-    return try_case
-
-
 def send(command: Command, way: str, number: int, terminal: Terminal | None) -> None:
     """Send a signal in one of the ways above, unless the command has ended."""
     if not command.is_running():
@@ -124,7 +100,7 @@ def send(command: Command, way: str, number: int, terminal: Terminal | None) -> 
     if terminal is not None and number == signal.SIGHUP:
         terminal.close()
     elif terminal is not None:
-        os.write(terminal.keys, b"\x03")
+        terminal.press_ctrl_c()
     elif way == "group":
         os.killpg(command.pid, number)
     else:
@@ -168,7 +144,7 @@ def signal_losses(
 
 ATTACK = Attack(
     "signals",
-    "send Ctrl-C, SIGTERM or SIGHUP to a run: it saves, or reports that there is nothing to save, and can be resumed",
-    3.0,
+    "send Ctrl-C, SIGTERM or SIGHUP to a run that is training: all its steps are saved, and it can be resumed",
+    4.0,
     prepare,
 )
