@@ -44,7 +44,7 @@ napoleon_numpy_docstring = False
 nitpick_ignore_regex = [
     (
         "py:.*",
-        r"liere\..*\.(Drawing|Entry|GivenDataset|Model|RunConfig|StoredData|Table)",
+        r"liere\..*\.(Drawing|Entry|Executor|GivenDataset|Model|Plan|RunConfig|StoredData|Table)",
     ),  # parts of results that are not for users
     ("py:.*", r"(?!liere\b).*"),  # names of torch and of the standard library: their pages are elsewhere
 ]
