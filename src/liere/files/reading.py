@@ -18,8 +18,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from liere.errors import InputError, visible
+from liere.errors import InputError
 from liere.files.writing import is_system_error
+from liere.terminal.messages import warn
 
 __all__ = [
     "JSON_BYTES",
@@ -188,7 +189,7 @@ def shorten(text: str) -> str:
 @lru_cache(maxsize=1024)
 def warn_once(line: str) -> None:
     """Write a warning to standard error, each one only once."""
-    print(f"liere: warning: {visible(line)}", file=sys.stderr, flush=True)
+    warn(f"liere: warning: {line}")
 
 
 def _check_mode(path: Path, mode: int) -> None:

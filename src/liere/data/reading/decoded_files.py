@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,8 +12,9 @@ from torch import Tensor
 from liere.data.examples import Batch, ExampleSet
 from liere.data.facts import DataFacts
 from liere.data.reading.file_table import FileTable
-from liere.errors import InputError, visible
+from liere.errors import InputError
 from liere.shapes import Int
+from liere.terminal.messages import warn
 
 __all__ = ["DecodedFiles", "TooManyUnreadableError", "UnreadableError"]
 
@@ -117,5 +117,4 @@ class DecodedFiles(ExampleSet):
                 f"cannot read {path} ({error}), which is unreadable file {count} of {self.files.folder}, but "
                 f"data.max_unreadable is {self.max_unreadable}: repair the files, or raise the limit"
             )
-        line = f"cannot read {path} ({error}): skipped ({count} of at most {self.max_unreadable})"
-        print(f"liere: warning: {visible(line)}", file=sys.stderr, flush=True)
+        warn(f"liere: warning: cannot read {path} ({error}): skipped ({count} of at most {self.max_unreadable})")
