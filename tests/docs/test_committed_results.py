@@ -32,7 +32,9 @@ def test_flops(capsys):
 
 
 @pytest.mark.parametrize(
-    "question", ["rotations", "step", "memory", "scaling", "loading", "training", "step_second", "gpu"]
+    "question",
+    ["rotations", "step", "memory", "scaling", "loading", "points", "timm", "timm_dinov3", "training", "step_second"]
+    + ["gpu"],
 )
 def test_benchmarks_were_not_done_in_a_hurry(question):
     assert not numbers(f"bench_{question}.json")["quick"]

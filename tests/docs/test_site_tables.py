@@ -43,7 +43,10 @@ def test_comparisons_are_those_of_the_report(name):
     assert table == result_table(numbers(f"{name}.json"))
 
 
-@pytest.mark.parametrize("question", ["rotations", "step", "memory", "scaling", "loading", "training", "gpu"])
+QUESTIONS = ["rotations", "step", "memory", "scaling", "loading", "points", "timm", "training", "gpu"]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
 def test_benchmarks_have_every_cell_of_the_terminal(question):
     shown = TABLES[f"bench/{question}"]() + (TABLES["bench/placement"]() if question == "step" else [])
     for table, printed in zip(shown, make_tables(numbers(f"bench_{question}.json")), strict=True):

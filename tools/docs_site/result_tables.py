@@ -106,7 +106,7 @@ TABLES: dict[str, Callable[[], list[Table]]] = {
     **{f"studies/{name}": partial(study_table, name) for name in ("larger", "cifar10", "start")},
     **{
         f"bench/{name}": partial(bench, name)
-        for name in ("rotations", "memory", "scaling", "loading", "training", "gpu")
+        for name in ("rotations", "memory", "scaling", "loading", "points", "timm", "timm_dinov3", "training", "gpu")
     },
     "bench/step": partial(bench_without_placement, "step"),
     "bench/placement": partial(bench_of_placement, "step"),

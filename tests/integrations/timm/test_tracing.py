@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.integrations.timm.families import FAMILIES
+
 START = """
 import sys, warnings
 warnings.simplefilter("ignore")
@@ -75,6 +77,13 @@ def test_others_are_exported():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
-def test_models_are_compiled(backend):
-    assert "agreed" in run(COMPILE.replace("BACKEND", backend), *CASES)
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.id)
+def test_every_model_is_traced_by_the_compiler(family):
+    case = f"{family.id} {'rope' if family.rope else 'identity'}"
+    assert "agreed" in run(COMPILE.replace("BACKEND", "aot_eager"), case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_models_are_compiled(case):
+    assert "agreed" in run(COMPILE.replace("BACKEND", "inductor"), case)
