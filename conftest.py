@@ -39,6 +39,19 @@ settings.register_profile("explore", deadline=None, max_examples=500, print_blob
 settings.load_profile("repeatable")
 
 
+@pytest.fixture(autouse=True)
+def independent_of_other_tests():
+    """Start each test from the same seed, and forget the encodings that it registers: its order must not matter."""
+    from liere.encodings import registry
+
+    tables = [(table, dict(table)) for table in (registry._REGISTERED, registry._BY_PATH)]
+    torch.manual_seed(0)
+    yield
+    for table, before in tables:
+        table.clear()
+        table.update(before)
+
+
 @pytest.fixture
 def no_shape_checks():
     """Disable the checks of signatures, to test the errors that users see."""

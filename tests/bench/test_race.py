@@ -5,6 +5,12 @@ import pytest
 from liere.bench.race import MAX_CALLS, Race, race, spread
 
 
+@pytest.fixture(autouse=True)
+def no_collection(monkeypatch):
+    """Leave out garbage collection, which is slow among the objects of a test run."""
+    monkeypatch.setattr("gc.collect", lambda: 0)
+
+
 class FakeClock:
     """A clock that advances only while candidates run."""
 

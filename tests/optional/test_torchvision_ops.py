@@ -59,6 +59,7 @@ def test_it_is_imported_once_the_operators_are_declared_and_they_are_only_declar
     assert run(BROKEN + AFTER) == ["False", "torch.Size([3, 2, 2])", "[True, True]", "1", "not implemented"]
 
 
+@pytest.mark.slow
 @needs_torchvision
 def test_after_a_failed_import_it_is_repaired_too():
     assert run(BROKEN + BEFORE + AFTER)[1:] == run(BROKEN + AFTER)

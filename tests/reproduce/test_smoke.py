@@ -68,7 +68,11 @@ def reproduce(name, data, out, *more) -> int:
     )
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+SLOW = ("main", "block", "fraction", "shuffling", "resolution")
+"""Tables of several data sets or sizes."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in CATALOGUE])
 def test_it_runs_end_to_end(name, data, out, capsys, in_this_process):
     assert reproduce(name, data, out) == 0
     printed = capsys.readouterr().out

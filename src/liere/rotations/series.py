@@ -34,7 +34,8 @@ def choose_degree(positions: Float[Tensor, "tokens ndim"], generators: Float[Ten
 
     Example:
         >>> A = torch.tensor([[0.0, -0.1], [0.1, 0.0]]).expand(2, 1, 2, 2)
-        >>> choose_degree(torch.rand(100, 2), A), choose_degree(torch.rand(100, 2), 100 * A)
+        >>> positions = torch.full((100, 2), 0.5)
+        >>> choose_degree(positions, A), choose_degree(positions, 100 * A)
         (6, None)
     """
     tokens, ndim = positions.shape
