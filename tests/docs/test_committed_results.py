@@ -31,10 +31,9 @@ def test_flops(capsys):
     assert json.loads(capsys.readouterr().out) == numbers("flops.json")
 
 
-@pytest.mark.parametrize(
-    "question",
-    ["rotations", "step", "memory", "scaling", "loading", "points", "timm", "timm_dinov3", "training", "step_second"]
-    + ["gpu"],
-)
+BENCHMARKS = sorted(path.stem.removeprefix("bench_") for path in (ROOT / "results").glob("bench_*.json"))
+
+
+@pytest.mark.parametrize("question", BENCHMARKS)
 def test_benchmarks_were_not_done_in_a_hurry(question):
     assert not numbers(f"bench_{question}.json")["quick"]
