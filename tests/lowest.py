@@ -17,7 +17,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-EXTRAS = "dev,train,timm,transformers,video,hub"
+EXTRAS = "dev,train,timm,transformers,video,hub,cluster"
 
 
 def floors(project: dict) -> dict[str, str]:
