@@ -12,6 +12,7 @@ from torch import Tensor
 import liere
 from liere import layers
 from liere.bench.pretended_device import DEVICE, HostWaitError, PretendedDevice, PretendedTensor
+from liere.encodings import layer_rotation
 from liere.encodings.registry import list_encodings
 
 SIZE = {"dim": 48, "depth": 2, "heads": 1, "mlp_dim": 16, "image_size": 12, "patch_size": 4, "num_classes": 3}
@@ -204,10 +205,11 @@ def test_an_item_in_the_backward_pass_is_noticed(monkeypatch):
 
 
 def test_a_copy_to_the_host_in_the_rotations_is_noticed(monkeypatch):
-    original = layers.rotate_together
-    monkeypatch.setattr(
-        layers, "rotate_together", lambda xs, R, prefix: original(xs, R.cpu().to(DEVICE, non_blocking=True), prefix)
-    )
+    def by_way_of_the_host(xs, R, prefix):
+        return original(xs, R.cpu().to(DEVICE, non_blocking=True), prefix)
+
+    original = layer_rotation.rotate_together
+    monkeypatch.setattr(layer_rotation, "rotate_together", by_way_of_the_host)
     _expect_wait("liere8")
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
+from torch.nn.attention.flex_attention import create_mask
 
 import liere
 from liere import grid_positions, packed_positions
@@ -146,6 +147,15 @@ def test_packed_images_give_the_outputs_of_the_images_one_by_one(encoding, atten
         found = features_of_packed(model, images, attend)
         for cls, image in zip(found, images, strict=True):
             assert_close(model.head(model.norm(cls)), model(image[None])[0], 1e-5)
+
+
+@pytest.mark.parametrize("of_queries", [(4,), (3, 4)])
+@pytest.mark.parametrize("of_keys", [(5,), (3, 5)])
+def test_both_masks_agree_for_queries_and_keys_of_a_batch_and_of_examples(of_queries, of_keys):
+    queries, keys = torch.randint(3, of_queries), torch.randint(3, of_keys)
+    found = create_mask(segment_mask_mod(queries, keys), B=3, H=1, Q_LEN=4, KV_LEN=5, device="cpu")
+    expected = segment_mask(queries.expand(3, 4), keys.expand(3, 5))
+    assert torch.equal(found, expected)
 
 
 @pytest.mark.usefixtures("no_shape_checks")

@@ -162,6 +162,8 @@ class TestRefused:
 
 def test_spacings_are_relative_to_training():
     assert check_spacing([1, 2.5], 2) == (1.0, 2.5)
+    numbers = pytest.importorskip("numpy").array([1, 2.5], dtype="float32")
+    assert check_spacing(numbers, 2) == check_spacing(tuple(numbers), 2) == (1.0, 2.5)  # as headers of volumes have it
     assert spacing_scale((1, 5), (2.0, 2.5), 1) == (0.5, 2.0)
     found = spacing_scale(torch.tensor([[1, 5], [2, 5]]), (2.0, 2.5), 2)
     assert torch.equal(found, torch.tensor([[[0.5, 2.0]], [[1.0, 2.0]]]))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
 
 from liere.encodings.contract import Rotations
+from liere.encodings.layer_rotation import rotate_layer
 from liere.errors import InputError, check_least
-from liere.rotations import rotate_together
 from liere.shapes import Float
 
 __all__ = ["Attention", "Block", "DropPath", "PatchEmbed", "check_rates", "grid_shape", "reset_modules"]
@@ -162,17 +161,8 @@ class Attention(nn.Module):
         q, k, v = (part.transpose(1, 2) for part in self.qkv(x).unflatten(-1, (3, self.heads, -1)).unbind(2))
         q, k = self.q_norm(q), self.k_norm(k)
         plain_k = k
-        if callable(rotations):
-            q, k = checkpoint(
-                _make_and_rotate, q, k, rotations, num_prefix_tokens, use_reentrant=False, preserve_rng_state=False
-            )
-        elif rotations is not None:
-            q, k = rotate_together([q, k], rotations, num_prefix_tokens)
+        q, k = rotate_layer(q, k, rotations, num_prefix_tokens)
         return q, k, v, k if self.prefix_sees_rotated else plain_k
-
-
-def _make_and_rotate(q: Tensor, k: Tensor, rotations: Callable[[], Tensor], num_prefix_tokens: int) -> list[Tensor]:
-    return rotate_together([q, k], rotations(), num_prefix_tokens)
 
 
 class DropPath(nn.Module):

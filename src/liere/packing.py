@@ -115,13 +115,13 @@ def segment_mask(
 
 
 def segment_mask_mod(
-    segments: Int[Tensor, "*batch tokens"], k_segments: Int[Tensor, "*batch keys"] | None = None
+    segments: Int[Tensor, "*batch tokens"], k_segments: Int[Tensor, "*k_batch keys"] | None = None
 ) -> MaskMod:
     """Return the mask of `segment_mask` as a `mask_mod` for `torch.nn.attention.flex_attention`.
 
     Args:
         segments: Segment of each query, `[tokens]` for the whole batch or `[batch, tokens]`.
-        k_segments: Segment of each key; by default that of the queries.
+        k_segments: Segment of each key, in one of these two shapes; by default that of the queries.
 
     Example:
         >>> from torch.nn.attention.flex_attention import create_mask
@@ -132,9 +132,13 @@ def segment_mask_mod(
                 [0, 0, 1]], dtype=torch.int32)
     """
     keys = segments if k_segments is None else k_segments
-    if segments.ndim == 1:
-        return lambda batch, head, query, key: segments[query] == keys[key]
-    return lambda batch, head, query, key: segments[batch, query] == keys[batch, key]
+    of_query, of_key = _lookup(segments), _lookup(keys)
+    return lambda batch, head, query, key: of_query(batch, query) == of_key(batch, key)
+
+
+def _lookup(segments: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return a function of the example and the token that returns the token's segment."""
+    return (lambda batch, token: segments[token]) if segments.ndim == 1 else lambda batch, token: segments[batch, token]
 
 
 def _check_shapes(shapes: Sequence[Sequence[int]]) -> list[Sequence[int]]:

@@ -114,6 +114,11 @@ def check_positions(positions: Tensor, ndim: int, *, name: str = "positions", al
             f"{name} must be a tensor of shape [*batch, tokens, {ndim}], got {type(positions).__name__}: "
             f"convert it with torch.as_tensor"
         )
+    if positions.is_nested:
+        raise InputTypeError(
+            f"{name} is a nested tensor, which only rope(q, k, positions) takes: pass {name}.values(), the positions "
+            "of all sequences one after another"
+        )
     if positions.is_complex() or positions.dtype == torch.bool:
         raise InputTypeError(f"{name} must hold real numbers, got dtype {positions.dtype}: convert them to floats")
     if not allow_half and positions.is_floating_point() and positions.element_size() < 4:

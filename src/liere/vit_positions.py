@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -138,14 +139,15 @@ def check_spacing(spacing: Any, ndim: int) -> tuple[float, ...]:
         >>> check_spacing([2.5, 0.7, 0.7], 3)
         (2.5, 0.7, 0.7)
     """
-    numbers = tuple(spacing) if isinstance(spacing, Sequence) and not isinstance(spacing, str) else ()
-    is_fine = all(isinstance(n, int | float) and not isinstance(n, bool) and 0 < n < math.inf for n in numbers)
-    if len(numbers) != ndim or not is_fine:
+    is_sequence = isinstance(spacing, Sequence) or getattr(spacing, "ndim", 0) == 1  # lists, tuples, arrays of NumPy
+    sizes = tuple(spacing) if is_sequence and not isinstance(spacing, str) else ()
+    are_numbers = all(isinstance(size, numbers.Real) and not isinstance(size, bool) for size in sizes)
+    if len(sizes) != ndim or not are_numbers or not all(0 < size < math.inf for size in sizes):
         raise InputError(
             f"spacing must be one positive number per axis, got {spacing!r}: this model has {ndim} axes, so write "
             f"{(1.0,) * ndim} for the same on all"
         )
-    return tuple(map(float, numbers))
+    return tuple(map(float, sizes))
 
 
 def check_given(encoding: PositionEncoding, policy: Policy, positions: Any, spacing: Any) -> None:

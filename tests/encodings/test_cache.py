@@ -197,6 +197,18 @@ def test_an_attribute_of_an_encoding_of_ones_own():
     assert not torch.equal(next(rope.layer_rotations(positions, 1)), slow)
 
 
+@pytest.mark.parametrize("block_size", [2, 8])
+def test_positions_of_each_example_are_not_kept(block_size):
+    rope = LieRE(2, 8, block_size=block_size).eval()
+    q = torch.randn(3, 1, 5, 8)
+    with torch.no_grad():
+        rope(q, q, torch.rand(3, 5, 2), stream=False)
+        rope.rotations(torch.rand(3, 5, 2))
+        assert len(rope._cache) == 0
+        rope(q, q, torch.rand(1, 5, 2), stream=False)  # one set, with a batch axis
+        assert len(rope._cache) == 1
+
+
 def test_clear_cache_forgets(made):
     model = small_model("liere8")
     logits(model, X)

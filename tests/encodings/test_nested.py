@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+import liere
 from liere import LieRE
 from liere.encodings.nested import has_nested
 from tests.numerics import assert_close
@@ -103,3 +104,17 @@ def test_other_layouts_are_refused():
     strided = torch.nested.nested_tensor([torch.randn(2, n, 8) for n in LENGTHS])
     with pytest.raises(TypeError, match=r"q must have the layout torch\.jagged"):
         LieRE(2, 8, num_heads=2)(strided, strided, jagged(2))
+
+
+@pytest.mark.usefixtures("no_shape_checks")
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda rope: rope.rotations(jagged(2)),
+        lambda rope: liere.augment_positions(jagged(2), shift=1.0),
+        lambda rope: liere.apply_rotations(heads_first(jagged(2, 8)), rope.rotations(torch.rand(3, 2))),
+    ],
+)
+def test_functions_without_nested_tensors_say_what_takes_them(call):
+    with pytest.raises(TypeError, match=r"is a nested tensor, which only rope\(q, k, positions\) takes: .*values\(\)"):
+        call(LieRE(2, 8, num_heads=2))

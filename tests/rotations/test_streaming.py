@@ -70,7 +70,7 @@ def test_members_with_their_own_positions_and_many_rotations_are_streamed(monkey
     rope(q, q, torch.rand(2, 5, 2))
     rope(q, q[:, :, 1:], torch.rand(2, 5, 2), torch.rand(2, 4, 2))
     assert called == [2, 1, 1]
-    monkeypatch.setattr(rotary, "STREAM_BEYOND", 4 * 2 * 5 * 2 * 64 - 1)
+    monkeypatch.setattr(streaming, "STREAM_BEYOND", 4 * 2 * 5 * 2 * 64 - 1)
     rope(q, q, torch.rand(5, 2))
     assert called == [2, 1, 1, 2]
 

@@ -166,7 +166,7 @@ def _with_matrix_exp() -> AbstractContextManager[Any]:
 
 @contextmanager
 def _as_published() -> Iterator[None]:
-    with _with_matrix_exp(), mock.patch("liere.layers.rotate_together", _rotate_by_matmul):
+    with _with_matrix_exp(), mock.patch("liere.encodings.layer_rotation.rotate_together", _rotate_by_matmul):
         yield
 
 

@@ -13,10 +13,24 @@ from torch import Tensor, nn
 from liere.errors import InputError
 from liere.shapes import Float
 
-__all__ = ["PositionEncoding", "Rotations", "TransformerShape"]
+__all__ = ["PositionEncoding", "Rotations", "StreamedRotations", "TransformerShape"]
 
-Rotations = Tensor | Callable[[], Tensor] | None
-"""Rotations of one layer: a tensor, a function that makes it, or None."""
+
+@dataclass(frozen=True)
+class StreamedRotations:
+    """Rotations `exp(sum_d p_d A_d)` of one layer that are never in memory as a whole.
+
+    Attributes:
+        positions: Positions `[*batch, tokens, ndim]`.
+        generators: Generators `[ndim, heads, blocks, b, b]`, in the type of the positions.
+    """
+
+    positions: Tensor
+    generators: Tensor
+
+
+Rotations = Tensor | Callable[[], Tensor] | StreamedRotations | None
+"""Rotations of one layer: a tensor, a function that makes it, what is needed to make a few at a time, or None."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +134,7 @@ class PositionEncoding(nn.Module):
 
         They are assumed to be rotations: only the first column of 2x2 matrices is read. They may be reused, so do not
         write to them. None means no rotation. A function that returns the rotations is called in the forward pass and
-        again in the backward pass, so that they need not be stored.
+        again in the backward pass, so that they need not be stored. `StreamedRotations` are made while they are
+        applied.
         """
         yield from itertools.repeat(None, depth)

@@ -12,20 +12,24 @@ from torch import Tensor
 
 from liere.devices import send
 from liere.encodings.cache import RotationCache
-from liere.encodings.contract import PositionEncoding, Rotations, TransformerShape
+from liere.encodings.contract import PositionEncoding, Rotations, StreamedRotations, TransformerShape
 from liere.encodings.nested import check_no_prefix, has_nested, rotate_nested
 from liere.errors import InputError, InputTypeError, whole_number
 from liere.positions import check_positions
-from liere.rotations import check_shapes, fused_is_faster, position_rotations, rotate_by_positions, rotate_together
+from liere.rotations import (
+    check_shapes,
+    fused_is_faster,
+    position_rotations,
+    rotate_by_positions,
+    rotate_together,
+    streams_by_itself,
+)
 from liere.rotations.buffers import drop_buffers
 from liere.shapes import Float, Real
 from liere.sharding import memory_may_be_reused
 from liere.tracing import known_sizes, values_are_visible
 
 __all__ = ["RotaryEncoding"]
-
-STREAM_BEYOND = 2**28
-"""Bytes of rotations; more are not made at once."""
 
 
 class RotaryEncoding(PositionEncoding):
@@ -173,7 +177,7 @@ class RotaryEncoding(PositionEncoding):
         check_positions(positions, self.ndim, name=names.get("positions_name", "positions"))
         generators = self._generators([layer], positions)
         self._check(name, xs[0], positions, generators, num_prefix_tokens, **names)
-        if _should_stream(positions, generators[0]) if stream is None else stream:
+        if streams_by_itself(positions, generators[0]) if stream is None else stream:
             return rotate_by_positions(xs, positions.to(generators.dtype), generators[0], num_prefix_tokens)
         return rotate_together(xs, next(self._rotations(positions, generators, key=layer)), num_prefix_tokens)
 
@@ -181,13 +185,16 @@ class RotaryEncoding(PositionEncoding):
         """Yield each layer's own rotations; layers that share generators share the tensor.
 
         In eval mode without gradients, rotations are cached for as long as positions and generators stay the same. With
-        `recompute` and gradients, each layer gets a function that makes its rotations.
+        `recompute` and gradients, each layer gets a function that makes its rotations. If each example has its own
+        positions, layers get `StreamedRotations` where this is faster.
         """
         check_positions(positions, self.ndim)
         layers = 1 if self.share_layers else depth
         generators = self._generators(range(layers), positions)
         rotations: Iterator[Any]
-        if self.recompute and not self.share_layers and self._wants_gradients(positions, generators):
+        if not self.share_layers and fused_is_faster(positions, generators[0]):
+            rotations = (StreamedRotations(positions.to(generators.dtype), A) for A in generators)
+        elif self.recompute and not self.share_layers and self._wants_gradients(positions, generators):
             rotations = (functools.partial(_first, positions, generators[n : n + 1]) for n in range(layers))
         else:
             rotations = self._rotations(positions, generators)
@@ -245,7 +252,9 @@ class RotaryEncoding(PositionEncoding):
 
     def _rotations(self, positions: Tensor, generators: Tensor, key: int | None = None) -> Iterator[Tensor]:
         """Yield the rotations of each layer, from the cache at inference."""
-        if self._wants_gradients(positions, generators) or self.training or not values_are_visible(generators):
+        come_back = positions.shape[:-2].numel() == 1  # positions of each example rarely do
+        is_inference = not self.training and not self._wants_gradients(positions, generators)
+        if not (come_back and is_inference and values_are_visible(generators)):
             return position_rotations(positions, generators)
         return iter(self._kept_rotations(positions, generators, key))
 
@@ -280,12 +289,6 @@ class RotaryEncoding(PositionEncoding):
     def _expand(self, rotations: Tensor) -> Tensor:
         heads = -5
         return rotations.expand(*rotations.shape[:heads], self.num_heads, *rotations.shape[heads + 1 :])
-
-
-def _should_stream(positions: Tensor, generators: Tensor) -> bool:
-    """Return whether rotations are better made a few tokens at a time: faster, or too large as a whole."""
-    size = positions.shape[:-1].numel() * generators[0].numel() * generators.element_size()
-    return size > STREAM_BEYOND or fused_is_faster(positions, generators)
 
 
 def _first(positions: Tensor, generators: Tensor) -> Tensor:

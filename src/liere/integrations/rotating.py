@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from liere.encodings.contract import Rotations
-from liere.rotations import rotate_together
+from liere.encodings.layer_rotation import rotate_layer
 
 __all__ = ["interleave", "turn"]
 
@@ -39,13 +35,4 @@ def turn(q: Tensor, k: Tensor, rotations: Rotations, num_prefix_tokens: int, *, 
     """
     if halves:
         q, k = interleave(q), interleave(k)
-    if rotations is None:
-        return [q, k]
-    if callable(rotations):  # made again in the backward pass
-        options: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}
-        return checkpoint(_turn_lazily, q, k, rotations, num_prefix_tokens, **options)
-    return rotate_together([q, k], rotations, num_prefix_tokens)
-
-
-def _turn_lazily(q: Tensor, k: Tensor, rotations: Callable[[], Tensor], num_prefix_tokens: int) -> list[Tensor]:
-    return rotate_together([q, k], rotations(), num_prefix_tokens)
+    return rotate_layer(q, k, rotations, num_prefix_tokens)

@@ -3,7 +3,7 @@
 from liere.rotations import flop_formulas  # noqa: F401  (registers them)
 from liere.rotations.apply import apply_rotations, check_shapes, rotate_together
 from liere.rotations.exponential import exp_products, exp_skew, position_rotations
-from liere.rotations.streaming import fused_is_faster, rotate_by_positions
+from liere.rotations.streaming import fused_is_faster, rotate_by_positions, streams_by_itself
 
 __all__ = [
     "apply_rotations",
@@ -14,4 +14,5 @@ __all__ = [
     "position_rotations",
     "rotate_by_positions",
     "rotate_together",
+    "streams_by_itself",
 ]

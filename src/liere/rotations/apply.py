@@ -111,6 +111,11 @@ def check_shapes(
         prefix_name: Name of `num_prefix_tokens` in error messages.
         positions_name: Name of the positions in error messages.
     """
+    if x.is_nested or rotations.is_nested:
+        raise InputTypeError(
+            f"{name if x.is_nested else 'rotations'} is a nested tensor, which only rope(q, k, positions) takes: use "
+            "that, or pass the .values() of all sequences one after another"
+        )
     if not x.is_floating_point():
         raise InputTypeError(f"{name} must hold floating-point numbers, got {x.dtype}: convert it with .float()")
     if x.ndim < 3 or rotations.ndim < 5 or rotations.shape[-1] != rotations.shape[-2]:

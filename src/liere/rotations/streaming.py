@@ -19,12 +19,14 @@ from liere.rotations.token_operator import rotate_tokens_operator
 from liere.shapes import Float
 from liere.tracing import kernels_may_run, values_are_visible, without_autocast
 
-__all__ = ["fused_is_faster", "rotate_by_positions"]
+__all__ = ["fused_is_faster", "rotate_by_positions", "streams_by_itself"]
 
 MAX_AXES = 4
 """With more axes, powers have more monomials than it takes to multiply matrices."""
 CHUNK = 2**25
 """Bytes of the rotations that exist at a time, where they are made one after the other."""
+STREAM_BEYOND = 2**28
+"""Bytes of rotations; more are not made at once."""
 
 
 def rotate_by_positions(
@@ -53,6 +55,12 @@ def rotate_by_positions(
     if has_kernel:
         return _fused(xs, positions, generators, num_prefix_tokens)
     return list(_Streamed.apply(num_prefix_tokens, positions, generators, *xs))
+
+
+def streams_by_itself(positions: Tensor, generators: Tensor) -> bool:
+    """Return whether rotations are better made a few tokens at a time: faster, or too large as a whole."""
+    size = positions.shape[:-1].numel() * generators[0].numel() * generators.element_size()
+    return size > STREAM_BEYOND or fused_is_faster(positions, generators)
 
 
 def fused_is_faster(positions: Tensor, generators: Tensor) -> bool:

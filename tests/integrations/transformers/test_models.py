@@ -12,6 +12,7 @@ import pytest
 import torch
 import transformers
 
+from liere.encodings.layer_rotation import rotate_layer
 from liere.integrations.transformers import convert
 from liere.integrations.transformers.families import two
 from liere.integrations.transformers.models import RotatedTower, tower_of
@@ -92,7 +93,9 @@ def test_masked_videos_keep_their_positions():
         positions = rotated._grid_positions(given["pixel_values"])
         kept = rotated._at(positions[~mask[1]])
         carried = rotated._at(positions.expand(2, -1, -1)[~mask].reshape(2, 15, 3))
-        torch.testing.assert_close(carried.layers[1][1], kept.layers[1], rtol=1e-5, atol=1e-6)
+        q = torch.randn(2, rotated.config.num_attention_heads, 15, rotated.encoding.head_dim)
+        expected = rotate_layer(q, q, kept.layers[1], 0)[0]
+        torch.testing.assert_close(rotate_layer(q, q, carried.layers[1], 0)[0][1], expected[1], rtol=1e-5, atol=1e-6)
 
 
 def test_models_of_images_and_text():
