@@ -203,7 +203,9 @@ def test_weights_keep_their_type(dtype, tmp_path):
         assert torch.equal(loaded(x), model(x))
 
 
-@pytest.mark.parametrize("function", [lambda: save_pretrained(make(encoding="none"), "x"), lambda: from_pretrained("x")])
+@pytest.mark.parametrize(
+    "function", [lambda: save_pretrained(make(encoding="none"), "x"), lambda: from_pretrained("x")]
+)
 def test_without_safetensors_the_extra_of_sharing_is_named(function, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)

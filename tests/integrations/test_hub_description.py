@@ -1,4 +1,4 @@
-"""Models whose parts were replaced: what a file can describe is saved, all else is refused before anything is written."""
+"""Models whose parts were replaced: what a file can describe is saved, all else is refused before writing."""
 
 from __future__ import annotations
 
@@ -26,8 +26,16 @@ def test_a_new_classifier_comes_back(head, tmp_path):
     ("part", "new", "message"),
     [
         ("head", lambda: nn.Linear(24, 7, bias=False), r"no such weight for head.bias, .* makes shape \(7,\), so"),
-        ("head", lambda: nn.Sequential(nn.Linear(24, 3)), r"shape .* for head.0.bias, .* call model.reset_classifier\(3"),
-        ("norm", lambda: nn.LayerNorm(24, bias=False), r"no such weight for norm.bias, .*: share its code and model.st"),
+        (
+            "head",
+            lambda: nn.Sequential(nn.Linear(24, 3)),
+            r"shape .* for head.0.bias, .* call model.reset_classifier\(3",
+        ),
+        (
+            "norm",
+            lambda: nn.LayerNorm(24, bias=False),
+            r"no such weight for norm.bias, .*: share its code and model.st",
+        ),
     ],
     ids=["bias", "sequence", "norm"],
 )

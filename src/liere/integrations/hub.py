@@ -149,8 +149,8 @@ def _check_types(path: Path, weights: dict[str, torch.Tensor]) -> None:
         is_fine = not value.is_complex() if name == EXTRA else value.dtype in TYPES
         if not is_fine:
             raise InputError(
-                f"{path} has the weight {name} of type {value.dtype}, but weights must be float16, bfloat16, float32 or "
-                "float64: save the model again"
+                f"{path} has the weight {name} of type {value.dtype}, but weights must be float16, bfloat16, float32 "
+                "or float64: save the model again"
             )
 
 
