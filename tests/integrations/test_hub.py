@@ -14,6 +14,7 @@ from liere import create_model
 from liere.encodings import PositionEncoding
 from liere.integrations import hub
 from liere.integrations.hub import from_pretrained, push_to_hub, save_pretrained
+from liere.integrations.hub_description import describe
 
 pytest.importorskip("safetensors")
 SMALL = {
@@ -54,14 +55,14 @@ def test_round_trip(options, tmp_path):
     model = make(**options)
     loaded = from_pretrained(save_pretrained(model, tmp_path / "new" / "folder"))
     assert str(loaded) == str(model)
-    assert hub._describe(loaded) == hub._describe(model)
+    assert describe(loaded) == describe(model)
     x = torch.randn(2, model.patch_embed.in_channels, 8, 12)
     with torch.no_grad():
         assert torch.equal(loaded(x), model(x))
-    for name, value in hub._describe(model).items():
+    for name, value in describe(model).items():
         if name in options:
             assert (tuple(value) if isinstance(value, list) else value) == options[name] or name == "encoding"
-    for name, value in hub._describe(model)["encoding_options"].items():
+    for name, value in describe(model)["encoding_options"].items():
         assert options.get(name, value) == value
 
 
@@ -160,7 +161,7 @@ def test_repositories(tmp_path, monkeypatch):
     create = lambda repo, **options: created.append((repo, options))  # noqa: E731
     fake = SimpleNamespace(create_repo=create, upload_folder=upload, snapshot_download=download)
     monkeypatch.setitem(sys.modules, "huggingface_hub", fake)
-    monkeypatch.setattr(hub, "require", lambda *names: None)
+    monkeypatch.setattr(hub, "require", lambda *names, extra=None: None)
     assert push_to_hub(model, "me/model", private=True, message="first") == "address of me/model: first"
     assert created == [("me/model", {"private": True, "exist_ok": True})]
     assert set(stored["me/model"]) == {"README.md", "config.json", "model.safetensors"}
@@ -171,3 +172,42 @@ def test_repositories(tmp_path, monkeypatch):
 def test_the_library_does_not_import_the_hub():
     script = "import sys, liere, liere.integrations.hub; sys.exit('huggingface_hub' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_weights_that_are_no_real_numbers_are_one_error(tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    path = save_pretrained(make(encoding="liere8"), tmp_path) / "model.safetensors"
+    weights = load_file(path)
+    for name, dtype in [
+        ("head.weight", torch.int64),
+        ("head.weight", torch.bool),
+        ("head.weight", torch.complex64),
+        ("_extra_state", torch.complex64),
+    ]:
+        save_file({**weights, name: weights[name].to(dtype)}, path)
+        with pytest.raises(ValueError, match=rf"has the weight {name} of type {dtype}, but weights must be float16, b"):
+            from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_weights_keep_their_type(dtype, tmp_path):
+    model = make(encoding="liere8").to(dtype)
+    model.encoding.float()
+    loaded = from_pretrained(save_pretrained(model, tmp_path))
+    assert {name: value.dtype for name, value in loaded.state_dict().items()} == {
+        name: value.dtype for name, value in model.state_dict().items()
+    }
+    x = torch.randn(2, 3, 8, 12, dtype=dtype)
+    with torch.no_grad():
+        assert torch.equal(loaded(x), model(x))
+
+
+@pytest.mark.parametrize(
+    "function", [lambda: save_pretrained(make(encoding="none"), "x"), lambda: from_pretrained("x")]
+)
+def test_without_safetensors_the_extra_of_sharing_is_named(function, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"safetensors is not installed: pip install 'liere\[hub\]'"):
+        function()

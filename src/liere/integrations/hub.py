@@ -6,19 +6,19 @@ ones that were registered before.
 
 from __future__ import annotations
 
-import inspect
 import json
 import tempfile
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from liere.encodings import PositionEncoding
-from liere.encodings.registry import encoding_name, find_encoding, is_built_in, list_encodings
-from liere.errors import InputError, InputTypeError, UserError
+import torch
+
+from liere.encodings.registry import find_encoding, is_built_in, list_encodings
+from liere.errors import InputError, UserError
 from liere.files.reading import read_json
 from liere.files.weights import check_size, load_weights
 from liere.files.writing import prepare_folder, write_atomically
+from liere.integrations.hub_description import check_described, describe
 from liere.optional.extras import require
 from liere.presets import create_model
 from liere.version import __version__
@@ -28,6 +28,8 @@ __all__ = ["from_pretrained", "push_to_hub", "save_pretrained"]
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 LIBRARY = "liere"
+EXTRA = "_extra_state"  # torch's key for the training grid, which is not a weight
+TYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 def save_pretrained(model: VisionTransformer, folder: str | Path) -> Path:
@@ -44,7 +46,8 @@ def save_pretrained(model: VisionTransformer, folder: str | Path) -> Path:
 
     Raises:
         TypeError: If it is not such a model.
-        ValueError: If its encoding cannot be described in a file.
+        ValueError: If its encoding, or another part that was replaced, cannot be described in a file. A classifier that
+            was replaced by an `nn.Linear` of another size can.
         ImportError: If safetensors is not installed.
 
     Example:
@@ -56,10 +59,12 @@ def save_pretrained(model: VisionTransformer, folder: str | Path) -> Path:
         ['README.md', 'config.json', 'model.safetensors']
         8
     """
-    require("safetensors")
+    require("safetensors", extra="hub")
     from safetensors.torch import save
 
-    config: dict[str, Any] = {"library": LIBRARY, "version": __version__, "model": _describe(model)}
+    described = describe(model)
+    check_described(model, described)
+    config: dict[str, Any] = {"library": LIBRARY, "version": __version__, "model": described}
     folder = Path(folder)
     prepare_folder(folder, "folder")
     weights = {name: value.detach().contiguous() for name, value in model.state_dict().items()}
@@ -73,6 +78,8 @@ def save_pretrained(model: VisionTransformer, folder: str | Path) -> Path:
 def from_pretrained(folder_or_repo: str | Path, *, revision: str | None = None) -> VisionTransformer:
     """Build a model from a folder, or from a repository of the Hub, in eval mode on the CPU. No code is executed.
 
+    Weights keep the data type that they were saved in.
+
     Args:
         folder_or_repo: A folder that `save_pretrained` wrote, or the name of a repository, such as `"user/model"`.
         revision: Branch, tag or commit of a repository.
@@ -82,7 +89,7 @@ def from_pretrained(folder_or_repo: str | Path, *, revision: str | None = None) 
         ImportError: If huggingface_hub or safetensors is not installed.
         ValueError: If files are missing or damaged, or the model has an encoding that is not known.
     """
-    require("safetensors")
+    require("safetensors", extra="hub")
     folder = Path(folder_or_repo)
     if not folder.is_dir():
         folder = _download(str(folder_or_repo), revision)
@@ -90,8 +97,11 @@ def from_pretrained(folder_or_repo: str | Path, *, revision: str | None = None) 
         if not (folder / name).exists():
             raise InputError(f"{folder} has no {name}: pass a folder that liere's save_pretrained wrote")
     weights = load_weights(folder / WEIGHTS)
+    _check_types(folder / WEIGHTS, weights)
     model = _build(folder / CONFIG, folder / WEIGHTS)
     try:
+        for name, parameter in model.named_parameters():
+            parameter.data = parameter.data.to(weights[name].dtype if name in weights else parameter.dtype)
         model.load_state_dict(weights)
     except RuntimeError as error:
         raise InputError(f"the weights in {folder} do not fit its {CONFIG}: save the model again ({error})") from None
@@ -112,7 +122,7 @@ def push_to_hub(model: VisionTransformer, repo_id: str, *, private: bool = False
     Returns:
         The address of the commit.
     """
-    require("huggingface_hub", "safetensors")
+    require("huggingface_hub", "safetensors", extra="hub")
     import huggingface_hub
 
     huggingface_hub.create_repo(repo_id, private=private, exist_ok=True)
@@ -133,48 +143,15 @@ def _download(repo: str, revision: str | None) -> Path:
     return Path(huggingface_hub.snapshot_download(repo, revision=revision, allow_patterns=[CONFIG, WEIGHTS]))
 
 
-def _describe(model: VisionTransformer) -> dict[str, Any]:
-    """Return arguments of `create_model` that build the model."""
-    if type(model) is not VisionTransformer:
-        raise InputTypeError(f"model must come from liere.create_model, got {type(model).__name__}")
-    blocks: list[Any] = list(model.blocks)
-    block = blocks[0]
-    return {
-        "encoding": encoding_name(type(model.encoding)),
-        "encoding_options": _encoding_options(model.encoding),
-        "image_size": list(model.image_size),
-        "patch_size": list(model.patch_embed.patch_size),
-        "num_classes": model.num_classes,
-        "in_channels": model.patch_embed.in_channels,
-        "pool": model.pool,
-        "num_registers": 0 if model.registers is None else model.registers.shape[1],
-        "dropout": model.dropout.p,
-        "attn_dropout": block.attention.attn_dropout,
-        "drop_path": blocks[-1].drop_path.probability,
-        "qk_norm": hasattr(block.attention.q_norm, "weight"),
-        "qkv_bias": block.attention.qkv.bias is not None,
-        "position_policy": model.position_policy,
-        **{f"position_{name}": value for name, value in asdict(model.position_augmentation).items()},
-        "cls_position": model.cls_position,
-        "attention_scale": model.attention_scale,
-        "dim": model.dim,
-        "depth": len(model.blocks),
-        "heads": block.attention.heads,
-        "mlp_dim": block.mlp[0].out_features,
-        "spacing": list(model.spacing),
-    }
-
-
-def _encoding_options(encoding: PositionEncoding) -> dict[str, Any]:
-    cls = type(encoding)
-    if not is_built_in(cls):
-        raise InputError(
-            f"encoding {cls.__name__} is not part of this library, so a file cannot describe it: share its code and "
-            "model.state_dict() instead"
-        )
-    implied = find_encoding(encoding_name(cls))[1]
-    names = list(inspect.signature(cls.build).parameters)[1:]
-    return {name: getattr(encoding, name) for name in names if name not in implied}
+def _check_types(path: Path, weights: dict[str, torch.Tensor]) -> None:
+    """Raise `ValueError` if weights are no real numbers of a type that models compute in."""
+    for name, value in weights.items():
+        is_fine = not value.is_complex() if name == EXTRA else value.dtype in TYPES
+        if not is_fine:
+            raise InputError(
+                f"{path} has the weight {name} of type {value.dtype}, but weights must be float16, bfloat16, float32 "
+                "or float64: save the model again"
+            )
 
 
 def _build(path: Path, weights: Path) -> VisionTransformer:

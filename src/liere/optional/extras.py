@@ -27,8 +27,12 @@ TRAINING = (
 """Packages that a training run needs."""
 
 
-def explain_missing(error: ImportError) -> str:
+def explain_missing(error: ImportError, extra: str | None = None) -> str:
     """Return the message for an import error, with the command that installs the missing package.
+
+    Args:
+        error: The error.
+        extra: The extra to install; without, the one that is known to install the package.
 
     Example:
         >>> explain_missing(ModuleNotFoundError("No module named 'yaml'", name="yaml"))
@@ -41,11 +45,19 @@ def explain_missing(error: ImportError) -> str:
     package = error.name.partition(".")[0]
     if package == "liere":
         return str(error)
-    return f"{NAMES.get(package, package)} is not installed: pip install 'liere[{EXTRAS.get(package, 'train')}]'"
+    extra = extra or EXTRAS.get(package, "train")
+    return f"{NAMES.get(package, package)} is not installed: pip install 'liere[{extra}]'"
 
 
-def require(*packages: str) -> None:
+def require(*packages: str, extra: str | None = None) -> None:
     """Raise `ImportError`, with an installation command, if a package is missing, without importing any.
+
+    Args:
+        *packages: Their names.
+        extra: The extra that installs them, where it is not the usual one of each package.
+
+    Raises:
+        ImportError: If one is missing.
 
     Example:
         >>> require("torch")
@@ -56,4 +68,4 @@ def require(*packages: str) -> None:
     """
     for package in packages:
         if importlib.util.find_spec(package) is None:
-            raise ImportError(explain_missing(ModuleNotFoundError(name=package)))
+            raise ImportError(explain_missing(ModuleNotFoundError(name=package), extra))

@@ -215,6 +215,13 @@ def test_the_copy_keeps_mode_and_type():
             ValueError,
             "SwinTransformer cannot be converted: timm's classes that can are VisionTransformer",
         ),
+        (
+            lambda: timm.create_model("vit_small_patch16_224", features_only=True, embed_dim=32, num_heads=2, depth=3),
+            {},
+            ValueError,
+            r"FeatureGetterNet cannot be converted, .*: convert its `.model`, as in features.model = convert",
+        ),
+        (lambda: make(MIXED).to("meta"), {"start": "rope"}, ValueError, "on the meta device, .*convert it on the CPU"),
         (lambda: timm.create_model("convnext_atto", depths=(1, 1, 1, 1)), {}, ValueError, "ConvNeXt cannot"),
         (lambda: make(PLAIN), {"encoding": "lier8"}, ValueError, "did you mean 'liere8'"),
         (lambda: make(PLAIN), {"encoding": "absolute"}, ValueError, "'absolute' does not rotate queries and keys"),

@@ -13,7 +13,8 @@ PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "timm.md"
 pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the pages are not beside the tests")
 
 
-def test_code_runs(capsys):
+def test_code_runs(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     names: dict = {}
     for number, block in enumerate(re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)):
         exec(compile(block, f"{PAGE.name}, block {number}", "exec"), names)

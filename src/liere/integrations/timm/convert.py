@@ -59,7 +59,7 @@ def convert(
     Raises:
         TypeError: If `model` is not a timm model.
         ValueError: If its architecture is not supported, on an unknown encoding or start, on encodings without learned
-            rotations, or with `start="rope"` and no RoPE to start from.
+            rotations, or with `start="rope"` and no RoPE to start from, or one on the `meta` device.
 
     Example:
         >>> import timm
@@ -76,6 +76,8 @@ def convert(
     rope = getattr(model, "rope", None)
     if start == "rope" and rope is None:
         raise InputError(f"start='rope' needs a model with RoPE, but {describe(model)} has none: use start='identity'")
+    if start == "rope":
+        _check_has_numbers(rope)
     found = read_rope(rope) if start == "rope" else None
     made = make_encoding(encoding, _shape(model))
     with torch.no_grad():
@@ -122,7 +124,21 @@ def _check_model(model: Any) -> None:
             f"model must be a timm model, got {describe(model)}: make one with timm.create_model, such as "
             "'vit_small_patch16_224'"
         )
+    if isinstance(getattr(model, "model", None), tuple(FAMILIES)):  # a FeatureGetterNet
+        raise InputError(
+            f"{describe(model)} cannot be converted, but the model inside can: convert its `.model`, as in "
+            "features.model = convert(features.model)"
+        )
     raise InputError(f"{describe(model)} cannot be converted: timm's classes that can are {SUPPORTED}")
+
+
+def _check_has_numbers(rope: Any) -> None:
+    """Raise `ValueError` if a RoPE is on the `meta` device, where it has no frequencies to read."""
+    if any(value.is_meta for value in (*rope.parameters(), *rope.buffers())):
+        raise InputError(
+            "start='rope' reads the frequencies of the model's RoPE, but the model is on the meta device, which has "
+            "none: create and convert it on the CPU"
+        )
 
 
 def _shape(model: Any) -> TransformerShape:

@@ -16,11 +16,12 @@ from liere.integrations.conversion import Converted
 from liere.integrations.mixing import Mixed, mix_in
 from liere.integrations.position_rules import PositionMemory, PositionRule
 from liere.integrations.timm.attention import Positioned
+from liere.integrations.timm.description import Described
 
 __all__ = ["FAMILIES", "RotatedModel", "rotate_class"]
 
 
-class RotatedModel(Converted, nn.Module):
+class RotatedModel(Converted, Described):
     """What all converted models have in common."""
 
     encoding: LieRE
