@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import signal
 
 import pytest
 
 import liere.commands.flops
 from liere.cli import main
 from liere.errors import InputError, InputTypeError, UserError
+from liere_command.signals import SignalInterrupt
 
 
 def raise_in_flops(monkeypatch, error: BaseException) -> None:
@@ -78,3 +80,11 @@ def test_an_interruption_says_what_is_kept(monkeypatch, capsys):
     raise_in_flops(monkeypatch, KeyboardInterrupt("finished runs are kept"))
     assert main(["flops"]) == 130
     assert capsys.readouterr().err == "liere: stopped; finished runs are kept\n"
+
+
+def test_the_exit_code_and_the_line_name_the_signal(monkeypatch, capsys):
+    stop = SignalInterrupt(signal.SIGTERM)
+    stop.args = ("finished runs are kept",)
+    raise_in_flops(monkeypatch, stop)
+    assert main(["flops"]) == 143
+    assert capsys.readouterr().err == "liere: stopped by SIGTERM; finished runs are kept\n"

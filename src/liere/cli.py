@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import re
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -25,7 +26,7 @@ from liere.commands import (
 from liere.errors import UserError, suggest
 from liere.optional.extras import explain_missing
 from liere.terminal.messages import warn
-from liere_command.signals import use_default_signals
+from liere_command.signals import SignalInterrupt, use_default_signals
 
 __all__ = ["main", "make_parser", "parse_arguments"]
 
@@ -79,7 +80,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0, or 2 after an error message about the input."""
+    """Run a command and return its exit code: 0, 2 after an error message about the input, 128 + n after signal n."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # for terminals that cannot show a character
@@ -95,8 +96,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warn(f"liere: error: {' '.join(line.strip() for line in message.splitlines())}")
         return 2
     except KeyboardInterrupt as stop:
-        warn("; ".join(["liere: stopped", *map(str, stop.args)]))
-        return 130
+        number = stop.signal if isinstance(stop, SignalInterrupt) else signal.SIGINT
+        by = "" if number == signal.SIGINT else f" by {signal.Signals(number).name}"
+        warn("; ".join([f"liere: stopped{by}", *map(str, stop.args)]))
+        return 128 + number
 
 
 def _explain(error: Exception) -> str | None:

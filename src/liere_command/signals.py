@@ -13,7 +13,9 @@ from liere_command.processes import is_first_process, is_under_torchrun
 
 __all__ = [
     "SIGNALS",
+    "SignalInterrupt",
     "hold_signals",
+    "interrupt_on_signals",
     "leave_on_signals",
     "release_signals",
     "say_on_leaving",
@@ -22,6 +24,18 @@ __all__ = [
 
 # SIGHUP is sent when a terminal is closed or a connection is lost.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, *((signal.SIGHUP,) if hasattr(signal, "SIGHUP") else ()))
+
+
+class SignalInterrupt(KeyboardInterrupt):
+    """What `interrupt_on_signals` raises.
+
+    Attributes:
+        signal: Number of the signal.
+    """
+
+    def __init__(self, signal: int) -> None:
+        super().__init__()
+        self.signal = signal
 
 
 def _before_its_work() -> str:
@@ -95,6 +109,27 @@ def hold_signals() -> Iterator[None]:
             signal.signal(number, handler)
         for number in came:
             os.kill(os.getpid(), number)
+
+
+@contextlib.contextmanager
+def interrupt_on_signals() -> Iterator[None]:
+    """Raise `SignalInterrupt` in a block at SIGTERM and SIGHUP, so that they clean up as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers: dict[int, Any] = {number: signal.getsignal(number) for number in SIGNALS if number != signal.SIGINT}
+    caught = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
+    try:
+        for number in caught:
+            signal.signal(number, _interrupt)
+        yield
+    finally:
+        for number, handler in caught.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    raise SignalInterrupt(number)
 
 
 def _leave(number: int, frame: Any) -> None:

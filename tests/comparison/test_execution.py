@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 
@@ -11,6 +13,7 @@ pytest.importorskip("tests.training.requirements")
 from liere.comparison import execution
 from liere.runs.locking import lock_folder
 from liere.runs.run import create_run
+from liere_command.signals import SignalInterrupt
 from tests.comparison.executors.fakes import FakeExecutor
 from tests.comparison.plans import plan
 from tests.evaluation.test_summary import pretend
@@ -76,6 +79,19 @@ def test_an_interruption_cancels_what_is_active(tmp_path, error):
     with pytest.raises(error):
         execution.run_plan(made, watch=interrupt, ended=pytest.fail, failed=pytest.fail)
     assert executor.calls[2:] == [("cancel", ["none-seed0", "none-seed1"]), ("close",)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signals_that_end_programs_cancel_what_is_active_and_are_named(tmp_path, number):
+    executor, before = FakeExecutor(), signal.getsignal(number)
+    made = plan(tmp_path, ["none"], [0, 1], executor=executor)
+    with pytest.raises(SignalInterrupt) as stop:
+        execution.run_plan(
+            made, watch=lambda running: os.kill(os.getpid(), number), ended=pytest.fail, failed=pytest.fail
+        )
+    assert stop.value.signal == number
+    assert executor.calls[2:] == [("cancel", ["none-seed0", "none-seed1"]), ("close",)]
+    assert signal.getsignal(number) is before
 
 
 def test_only_runs_that_have_begun_are_watched(tmp_path):

@@ -115,13 +115,26 @@ def test_runs_on_several_gpus(tmp_path):
         # The exponential is shared by fewer images.
         assert _task(wide, gpu, ()).seconds == pytest.approx(_task(narrow, gpu, ()).seconds / 8, rel=0.1)
     narrow, wide = (describe_cluster(missing, gpu, 20, 1.0) for missing in (one, eight))
-    assert any("on 20 GPUs, one GPU per run" in line for line in narrow)
+    used, unused = len(one.runs), 20 - len(one.runs)
+    assert any(
+        f"on {used} GPUs, one GPU per run" in line and f"; {unused} GPUs are not used" in line for line in narrow
+    )
     assert any("on 16 GPUs, 8 GPUs per run" in line for line in wide)
     assert any("To make it shorter, use several GPUs per run" in line for line in narrow)
     assert not any("To make it shorter" in line for line in wide)
-    assert any("among 2 nodes" in line for line in wide)
+    assert any("among 3 nodes" in line for line in wide)
     with pytest.raises(InputError, match="--gpus 4 is not enough for a run on 8 GPUs"):
         describe_cluster(eight, gpu, 4, 1.0)
+
+
+def test_a_cluster_that_is_much_too_large_or_fails_all_the_time(tmp_path):
+    missing = find_missing(prepared(tmp_path, "init"))
+    lines = describe_cluster(missing, choose_gpu(), 10**6, 1.0)
+    assert any("999,996 GPUs are not used" in line for line in lines)
+    assert any("1 per day among 125,000 nodes" in line for line in lines)
+    with pytest.raises(InputError, match=r"--failures-per-day 25 is more than 24 per node of this cluster \(1 node\)"):
+        describe_cluster(missing, choose_gpu(), 4, 25.0)
+    assert any("never" in line for line in describe_cluster(missing, choose_gpu(), 4, 24.0))
 
 
 def test_nothing_to_train():

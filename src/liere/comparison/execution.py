@@ -14,6 +14,7 @@ from liere.comparison.sent_encoding import send_encoding
 from liere.files.reading import open_regular
 from liere.runs.locking import is_locked
 from liere.runs.run import Run, open_run
+from liere_command.signals import interrupt_on_signals
 
 __all__ = ["run_plan"]
 
@@ -30,6 +31,8 @@ def run_plan(
 ) -> None:
     """Train and evaluate the missing runs of a plan; if interrupted, ask the active ones to save and stop.
 
+    Ctrl-C, SIGTERM and SIGHUP interrupt it.
+
     Args:
         plan: The comparison.
         watch: Called every moment with the active runs.
@@ -39,6 +42,7 @@ def run_plan(
     Raises:
         UserError: If the executor cannot execute runs, for example because machines do not share the folder.
         ImportError: If a package is missing.
+        KeyboardInterrupt: If it was interrupted; after SIGTERM and SIGHUP a `SignalInterrupt`.
     """
     missing: dict[str, PlannedRun] = {}
     for planned in plan.runs:
@@ -52,7 +56,8 @@ def run_plan(
     order = sorted(missing.values(), key=lambda planned: -planned.operations)
     tasks = [Task(one, send_encoding(one.config.model.encoding), given_data(one.config)) for one in order]
     opened: dict[str, Run] = {}  # reading configurations twice a second would take a tenth of a core
-    with plan.executor.open(plan.folder, plan.slots) as session:
+    # Handlers are set afterwards, because connecting to a cluster may set others.
+    with plan.executor.open(plan.folder, plan.slots) as session, interrupt_on_signals():
         session.submit(tasks)
         left = {task.name for task in tasks}
         while left:

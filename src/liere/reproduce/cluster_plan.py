@@ -25,6 +25,8 @@ from liere.terminal.text_table import text_table
 __all__ = ["MissingRuns", "describe_cluster", "find_missing"]
 
 TRIALS = 200
+MOST_FAILURES = 24
+"""Failures of a node per day; the plan of a cluster whose nodes fail more often would be of no use."""
 BAR = 40  # characters
 NARROW = 0.5
 """Share of the time that GPUs are busy, below which runs should use several GPUs."""
@@ -88,19 +90,21 @@ def describe_cluster(missing: MissingRuns, gpu: Gpu, gpus: int, failures_per_day
     if per_run > gpus:
         raise InputError(f"--gpus {gpus} is not enough for a run on {per_run} GPUs: use fewer hardware.devices")
     tasks = [_task(run, gpu, missing.tables[run.folder.name]) for run in missing.runs]
-    schedule = make_schedule(tasks, gpus // per_run)
+    schedule = make_schedule(tasks, min(gpus // per_run, len(tasks)))
+    idle = gpus - schedule.slots * per_run
+    failures_of_nodes = _failures(schedule, failures_per_day, per_run, gpus)
     operations = sum(run.operations for run in missing.runs)
     lines += [f"GPU: {gpu.describe(kind)}" for kind in sorted({run.config.hardware.precision for run in missing.runs})]
     lines.append(f"work: {scaled(operations)} operations, {_hours(schedule.work * per_run)} GPU hours ({NOT_COUNTED})")
     longest = max(tasks, key=lambda task: task.seconds)
     used, each = schedule.slots * per_run, "one GPU" if per_run == 1 else f"{per_run} GPUs"
     lines += [
-        f"schedule: {duration(schedule.makespan)} on {used} GPUs, {each} per run, the longest first; GPUs are busy "
-        f"{100 * schedule.utilization:.0f} % of the time",
+        f"schedule: {duration(schedule.makespan)} on {used:,} GPUs, {each} per run, the longest first; GPUs are busy "
+        f"{100 * schedule.utilization:.0f} % of the time" + (f"; {idle:,} GPUs are not used" if idle else ""),
         f"longest run: {longest.name}, {duration(longest.seconds)}",
         *(
             ["To make it shorter, use several GPUs per run: --hardware.devices 8"]
-            if _is_narrow(schedule, tasks)
+            if _is_narrow(schedule, gpus // per_run)
             else []
         ),
         "",
@@ -108,7 +112,7 @@ def describe_cluster(missing: MissingRuns, gpu: Gpu, gpus: int, failures_per_day
         "",
         *_storage(missing.runs, schedule.slots),
         "",
-        *_failures(schedule, failures_per_day, per_run),
+        *failures_of_nodes,
     ]
     return lines
 
@@ -124,9 +128,9 @@ def _gpus_of(run: PlannedRun) -> int:
     return run.config.hardware.devices * run.config.hardware.nodes
 
 
-def _is_narrow(schedule: Schedule, tasks: list[Task]) -> bool:
+def _is_narrow(schedule: Schedule, slots: int) -> bool:
     """Return whether single runs, rather than the number of GPUs, decide how long the schedule takes."""
-    return len(tasks) > 1 and schedule.utilization < NARROW
+    return len(schedule.placed) > 1 and schedule.work < NARROW * slots * schedule.makespan
 
 
 def _hours(seconds: float) -> str:
@@ -187,22 +191,33 @@ def _bytes(number: float) -> str:
     return f"{number / 1000:.0f} kB"
 
 
-def _failures(schedule: Schedule, per_day: float, per_run: int) -> list[str]:
+def _failures(schedule: Schedule, per_day: float, per_run: int, gpus: int) -> list[str]:
     if not per_day:
         return ["failures: none assumed"]
-    nodes = -(-schedule.slots * per_run // GPUS_PER_NODE)
+    nodes, all_nodes = (-(-number // GPUS_PER_NODE) for number in (schedule.slots * per_run, gpus))
+    if per_day > MOST_FAILURES * all_nodes:
+        raise InputError(
+            f"--failures-per-day {per_day:g} is more than {MOST_FAILURES} per node of this cluster ("
+            f"{_count(all_nodes, 'node')}): use at most {MOST_FAILURES * all_nodes}"
+        )
     saved = [one.task.saved_every for one in schedule.placed]
     lines = [
-        f"failures: {per_day:g} per day among {nodes} nodes of up to {GPUS_PER_NODE} GPUs, {duration(RESTART)} until "
+        f"failures: {per_day:g} per day among {_count(all_nodes, 'node')} of up to {GPUS_PER_NODE} GPUs, {duration(RESTART)} until "
         f"the runs of a node continue; {TRIALS} simulations",
     ]
     rows = []
     for resume, text in ((True, "resume from checkpoints"), (False, "start again")):
-        trials = simulate_failures(schedule, per_day=per_day, resume=resume, trials=TRIALS, gpus_per_run=per_run)
+        trials = simulate_failures(
+            schedule, per_day=per_day * nodes / all_nodes, resume=resume, trials=TRIALS, gpus_per_run=per_run
+        )
         rows.append([text, *_outcome(trials, per_run * schedule.work)])
     header = ["runs of a failed node", "schedule, mean", "9 of 10 within", "GPU hours lost", "of the work"]
     span = f"{duration(min(saved))} to {duration(max(saved))}"
     return [*lines, *text_table(header, rows), f"Checkpoints are {span} apart, as the recipes say."]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _outcome(trials: list[Trial], work: float) -> list[str]:

@@ -48,8 +48,9 @@ def run_comparison(plan: Plan, *, command: str, progress: bool = True) -> Compar
 
     try:
         run_plan(plan, watch=display.show, ended=display.add, failed=note_failure)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(KEPT) from None
+    except KeyboardInterrupt as stop:
+        stop.args = (KEPT,)
+        raise
     finally:
         display.clear()
     done = [open_run(run.folder) for run in plan.runs if run.is_done()]

@@ -138,8 +138,9 @@ def _run_missing(reproduction: Reproduction, jobs: int | None, executor: Executo
 
     try:
         reproduction.run(slots=jobs, watch=watch, ended=note_end, failed=note_failure, executor=executor)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(KEPT) from None
+    except KeyboardInterrupt as stop:
+        stop.args = (KEPT,)
+        raise
     finally:
         line.clear()
     return failures

@@ -58,13 +58,13 @@ def finish_time(
     """
     now, done = start, 0.0
     for failure in failures:
+        if now > give_up:
+            return math.inf
         if failure <= now:  # the node may still be down
             now = max(now, failure + restart)
             continue
         if now + work - done <= failure:
             break
-        if now > give_up:
-            return math.inf
         done += failure - now
         done = done // saved_every * saved_every if saved_every else 0.0
         now = failure + restart
@@ -83,6 +83,8 @@ def simulate_failures(
 ) -> list[Trial]:
     """Return outcomes of a schedule in which nodes fail at random; the seed decides when, with or without resuming.
 
+    A simulation in which a run cannot finish is the last one.
+
     Failures come independently of each other, equally often at every node. All runs of the node stop, and continue
     after `restart` seconds: from their last checkpoints, or from the beginning. Each slot keeps the runs that the
     schedule gave it.
@@ -98,12 +100,14 @@ def simulate_failures(
     """
     nodes = -(-schedule.slots * gpus_per_run // GPUS_PER_NODE)
     rate = per_day / nodes / DAY
-    found = []
+    found = list[Trial]()
     for trial in range(trials):
         of_node = [_Failures(rate, f"{seed} {trial} {node}") for node in range(nodes)]
         of_slot = [of_node[_nodes(slot, gpus_per_run)] for slot in range(schedule.slots)]
         one = _simulate(schedule, of_slot, resume, restart)
         found.append(Trial(one.makespan, gpus_per_run * one.lost))
+        if math.isinf(one.makespan):
+            break
     return found
 
 
