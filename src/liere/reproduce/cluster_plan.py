@@ -7,6 +7,7 @@ import math
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -202,14 +203,13 @@ def _failures(schedule: Schedule, per_day: float, per_run: int, gpus: int) -> li
         )
     saved = [one.task.saved_every for one in schedule.placed]
     lines = [
-        f"failures: {per_day:g} per day among {_count(all_nodes, 'node')} of up to {GPUS_PER_NODE} GPUs, {duration(RESTART)} until "
-        f"the runs of a node continue; {TRIALS} simulations",
+        f"failures: {per_day:g} per day among {_count(all_nodes, 'node')} of up to {GPUS_PER_NODE} GPUs, "
+        f"{duration(RESTART)} until the runs of a node continue; {TRIALS} simulations",
     ]
     rows = []
+    options: dict[str, Any] = {"per_day": per_day * nodes / all_nodes, "trials": TRIALS, "gpus_per_run": per_run}
     for resume, text in ((True, "resume from checkpoints"), (False, "start again")):
-        trials = simulate_failures(
-            schedule, per_day=per_day * nodes / all_nodes, resume=resume, trials=TRIALS, gpus_per_run=per_run
-        )
+        trials = simulate_failures(schedule, resume=resume, **options)
         rows.append([text, *_outcome(trials, per_run * schedule.work)])
     header = ["runs of a failed node", "schedule, mean", "9 of 10 within", "GPU hours lost", "of the work"]
     span = f"{duration(min(saved))} to {duration(max(saved))}"
@@ -224,7 +224,7 @@ def _outcome(trials: list[Trial], work: float) -> list[str]:
     if any(math.isinf(trial.makespan) for trial in trials):
         return ["never", "never", "-", "-"]
     makespans = sorted(trial.makespan for trial in trials)
-    lost = statistics.fmean(trial.lost for trial in trials)
+    lost = max(statistics.fmean(trial.lost for trial in trials), 0.0)  # sums of floats may be slightly below 0
     return [
         duration(statistics.fmean(makespans)),
         duration(makespans[math.ceil(0.9 * len(makespans)) - 1]),
