@@ -15,7 +15,7 @@ from liere.integrations.transformers.attention import ROTATED
 from liere.integrations.transformers.families import FAMILIES, family_of
 from liere.integrations.transformers.models import attach, tower_of
 from liere.integrations.transformers.recipe import Recipe, encoding_options
-from liere.integrations.transformers.registration import CONFIGS, SUPPORTED
+from liere.integrations.transformers.registration import SUPPORTED
 
 __all__ = ["convert"]
 
@@ -83,8 +83,6 @@ def convert(
     made = make_encoding(encoding, _shape(tower, family.grid(tower.config)))
     recipe = Recipe(encoding_options(made), start, keep_absolute, keep_rope)
     converted: Any = copy.deepcopy(model)
-    converted.config.__class__ = next(CONFIGS[cls] for cls in type(converted.config).__mro__ if cls in CONFIGS)
-    recipe.write(converted.config)
     # Names of the original checkpoint, to which transformers would translate back when saving.
     vars(converted).pop("_weight_conversions", None)
     attach(converted, recipe, made)
