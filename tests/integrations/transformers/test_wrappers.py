@@ -182,7 +182,9 @@ def test_models_around_a_tower(case, start, tmp_path):
         assert torch.equal(output(loaded, given), output(rotated, given))
 
 
-@pytest.mark.parametrize(("case", "start"), [s for s in STARTS if "ForMasked" not in s[0].id], ids=lambda value: getattr(value, "id", value))
+@pytest.mark.parametrize(
+    ("case", "start"), [s for s in STARTS if "ForMasked" not in s[0].id], ids=lambda value: getattr(value, "id", value)
+)
 def test_the_tower_is_a_conversion_by_itself(case, start, tmp_path):
     rotated = with_random_generators(convert(make(case), "liere8", start))
     tower = tower_of(rotated)
