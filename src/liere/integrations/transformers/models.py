@@ -226,9 +226,13 @@ def attach(model: Any, recipe: Recipe, encoding: LieRE | None = None) -> None:
         model: A tower, or a model with one.
         recipe: What to build.
         encoding: The encoding, if it was made already.
+
+    Raises:
+        ValueError: If the recipe starts from a RoPE, but the tower has none.
     """
     tower = tower_of(model)
     family = _known_family(tower)
+    recipe.check_rope(model, family.rope)
     for module in (model, tower):
         if not isinstance(module, RotatedModel):
             _change_class(module, rotated_class(type(module)))
@@ -253,7 +257,7 @@ def attach(model: Any, recipe: Recipe, encoding: LieRE | None = None) -> None:
 
 
 def start_encoding(encoding: LieRE, tower: Any) -> None:
-    """Set the generators to zero, or to the RoPE of the tower's configuration."""
+    """Set the generators to zero, or to the RoPE of the tower."""
     if tower.starts_from_rope:
         set_planes(encoding, _known_family(tower).frequencies(tower))
     else:
