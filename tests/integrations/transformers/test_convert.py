@@ -78,6 +78,21 @@ def test_a_training_step_changes_every_generator(family, start):
 
 
 @pytest.mark.parametrize("family", WITH_ROPE, **by_id)
+def test_a_rope_with_other_frequencies_is_taken_over(family, tmp_path):
+    model, given = make(family), inputs(family)
+    rope = model.rope_embeddings if family.label == "DINOv3" else model.rotary_pos_emb
+    with torch.no_grad():
+        before = run(model, given)
+        rope.inv_freq.copy_(torch.rand(rope.inv_freq.shape, generator=torch.Generator().manual_seed(3)))
+        expected = run(model, given)
+        assert difference(before, expected) > 1e-2
+        rotated = convert(model, "liere8", start="rope")
+        assert_same(run(rotated, given), expected)
+        rotated.save_pretrained(tmp_path)
+        assert torch.equal(run(transformers.AutoModel.from_pretrained(tmp_path), given), run(rotated, given))
+
+
+@pytest.mark.parametrize("family", WITH_ROPE, **by_id)
 def test_wider_blocks_have_the_same_outputs(family):
     planes = convert(make(family), "rope_mixed", start="rope")
     wide = widen(planes, 8)
@@ -150,18 +165,22 @@ def test_errors_name_the_remedy():
         convert(convert(model))
     with pytest.raises(TypeError, match="must be a model of transformers, got str"):
         convert("google/vit-base-patch16-224")
-    with pytest.raises(
-        ValueError, match=r"type Linear cannot be converted: .* ViT, DINOv2, .*ViTForImageClassification"
-    ):
+    with pytest.raises(TypeError, match="must be a model of transformers, got a model of type Linear: load one"):
         convert(nn.Linear(1, 1))
-    with pytest.raises(ValueError, match="convert its vision tower and put it back"):
+    with pytest.raises(TypeError, match="type Sequential: convert its vision tower '0' and put it back"):
         convert(nn.Sequential(model))
+    with pytest.raises(TypeError, match="keep_absolute must be a bool, got 'no': use True or False"):
+        convert(model, keep_absolute="no")
+    with pytest.raises(TypeError, match="keep_rope must be a bool, got 0: use True or False"):
+        convert(model, keep_rope=0)
     with pytest.raises(TypeError, match="type ViTModel is not a converted model: call convert first"):
         widen(model, 8)
     with pytest.raises(ValueError, match="needs the positions of its tokens"):
         convert(model).layers[0](torch.zeros(1, 10, 32))
     bert = transformers.BertModel(transformers.BertConfig(**{**TINY, "vocab_size": 9}))
-    with pytest.raises(ValueError, match="type BertModel cannot be converted"):
+    with pytest.raises(
+        ValueError, match=r"type BertModel cannot be converted: .* ViT, DINOv2, .*ViTForImageClassification"
+    ):
         convert(bert)
 
 

@@ -17,7 +17,7 @@ def test_code_runs(capsys):
     names: dict = {}
     for number, block in enumerate(re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)):
         exec(compile(block, f"{PAGE.name}, block {number}", "exec"), names)
-    assert capsys.readouterr().out == "True\nTrue\n"
+    assert capsys.readouterr().out == "True\nTrue\n8\n"
 
 
 def test_the_table_lists_the_models_that_are_tested():

@@ -110,10 +110,18 @@ def test_the_configuration_holds_the_recipe(tmp_path):
     assert "auto_map" not in written
 
 
+@pytest.mark.usefixtures("no_shape_checks")
 @pytest.mark.parametrize(
     "change",
-    [{"encoding": {"block_size": 8}}, {"encoding": {"no": 1}}, {"extra": 1}, {"encoding": 3}],
-    ids=["missing", "unknown", "extra", "type"],
+    [
+        {"encoding": {"block_size": 8}},
+        {"encoding": {"no": 1}},
+        {"extra": 1},
+        {"encoding": 3},
+        {"keep_absolute": "no"},
+        {"keep_rope": None},
+    ],
+    ids=["missing", "unknown", "extra", "type", "string", "null"],
 )
 def test_damaged_recipes_are_reported(change, tmp_path):
     convert(make(ViT)).save_pretrained(tmp_path)
@@ -126,6 +134,16 @@ def test_damaged_recipes_are_reported(change, tmp_path):
     del config["liere"]
     file.write_text(json.dumps(config))
     with pytest.raises(ValueError, match="describes no conversion: make the model with convert"):
+        load(ViT, tmp_path)
+
+
+def test_a_recipe_cannot_start_from_a_rope_that_is_not_there(tmp_path):
+    convert(make(ViT)).save_pretrained(tmp_path)
+    file = tmp_path / "config.json"
+    config = json.loads(file.read_text())
+    config["liere"]["start"] = "rope"
+    file.write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=r"start='rope' needs a model with RoPE, but .* has none: use start='ident"):
         load(ViT, tmp_path)
 
 

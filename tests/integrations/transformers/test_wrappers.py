@@ -10,7 +10,7 @@ import torch
 import transformers
 from torch import Tensor
 
-from liere.integrations.transformers import convert
+from liere.integrations.transformers import convert, widen
 from liere.integrations.transformers.models import RotatedTower, tower_of
 from tests.integrations.transformers.families import (
     FAMILIES,
@@ -178,5 +178,36 @@ def test_models_around_a_tower(case, start, tmp_path):
     rotated.eval().save_pretrained(tmp_path)
     loaded = getattr(transformers, case.auto).from_pretrained(tmp_path)
     assert type(loaded) is type(rotated)
+    with torch.no_grad():
+        assert torch.equal(output(loaded, given), output(rotated, given))
+
+
+@pytest.mark.parametrize(
+    ("case", "start"), [s for s in STARTS if "ForMasked" not in s[0].id], ids=lambda value: getattr(value, "id", value)
+)
+def test_the_tower_is_a_conversion_by_itself(case, start, tmp_path):
+    rotated = with_random_generators(convert(make(case), "liere8", start))
+    tower = tower_of(rotated)
+    tower.save_pretrained(tmp_path / "tower")
+    loaded = transformers.AutoModel.from_pretrained(tmp_path / "tower")
+    assert type(loaded) is type(tower)
+    assert type(loaded.config) is type(tower.config)
+    assert loaded.config.liere == tower.config.liere == rotated.config.liere
+    state, again = tower.state_dict(), loaded.state_dict()
+    assert list(state) == list(again)
+    assert all(torch.equal(state[name], again[name]) for name in state)
+
+
+def test_a_wide_tower_inside_is_saved(tmp_path):
+    rotated = with_random_generators(convert(make(CASES[0])))
+    given = CASES[0].given()
+    with torch.no_grad():
+        expected = output(rotated, given)
+        rotated.vision_model = widen(rotated.vision_model, 16)
+        assert_same(output(rotated, given), expected)
+    rotated.save_pretrained(tmp_path)
+    loaded = transformers.AutoModel.from_pretrained(tmp_path)
+    assert loaded.encoding.block_size == 16
+    assert loaded.config.liere == loaded.vision_model.config.liere == rotated.config.liere
     with torch.no_grad():
         assert torch.equal(output(loaded, given), output(rotated, given))

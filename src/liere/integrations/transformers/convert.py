@@ -6,6 +6,7 @@ import copy
 from typing import Any, TypeVar
 
 from torch import nn
+from transformers import PreTrainedModel
 
 from liere.encodings import TransformerShape
 from liere.encodings.liere import LieRE
@@ -13,9 +14,9 @@ from liere.errors import InputError, InputTypeError
 from liere.integrations.conversion import check_not_converted, check_start, describe, make_encoding
 from liere.integrations.transformers.attention import ROTATED
 from liere.integrations.transformers.families import FAMILIES, family_of
-from liere.integrations.transformers.models import attach, tower_of
+from liere.integrations.transformers.models import RotatedTower, attach, tower_of
 from liere.integrations.transformers.recipe import Recipe, encoding_options
-from liere.integrations.transformers.registration import CONFIGS, SUPPORTED
+from liere.integrations.transformers.registration import SUPPORTED
 
 __all__ = ["convert"]
 
@@ -58,7 +59,8 @@ def convert(
         The converted copy. It is still an instance of its class, and its encoding is `model.encoding`.
 
     Raises:
-        TypeError: If `model` is not a model of transformers, or is converted already.
+        TypeError: If `model` is not a model of transformers, or is converted already, or if `keep_absolute` or
+            `keep_rope` is not a bool.
         ValueError: If its architecture is not supported, on an unknown encoding or start, on encodings without learned
             rotations, or with `start="rope"` and no RoPE to start from.
 
@@ -78,13 +80,11 @@ def convert(
     check_start(start)
     tower = tower_of(model)
     family = family_of(tower)
-    if family is None or (start == "rope" and family.rope is None):
-        raise InputError(f"start='rope' needs a model with RoPE, but {describe(model)} has none: use start='identity'")
+    assert family is not None
     made = make_encoding(encoding, _shape(tower, family.grid(tower.config)))
     recipe = Recipe(encoding_options(made), start, keep_absolute, keep_rope)
+    recipe.check_rope(model, family.rope)
     converted: Any = copy.deepcopy(model)
-    converted.config.__class__ = next(CONFIGS[cls] for cls in type(converted.config).__mro__ if cls in CONFIGS)
-    recipe.write(converted.config)
     # Names of the original checkpoint, to which transformers would translate back when saving.
     vars(converted).pop("_weight_conversions", None)
     attach(converted, recipe, made)
@@ -93,18 +93,36 @@ def convert(
 
 def _check_model(model: Any) -> None:
     check_not_converted(model)
+    tower = tower_of(model) if isinstance(model, nn.Module) else None
+    if isinstance(tower, RotatedTower):
+        remedy = (
+            "convert the original model as a whole"
+            if isinstance(model, SUPPORTED)
+            else "use widen on it for larger blocks"
+        )
+        raise InputTypeError(f"the vision tower of {describe(model)} is converted already: {remedy}")
     if isinstance(model, SUPPORTED):
         return
-    if not isinstance(model, nn.Module):
-        raise InputTypeError(
-            f"model must be a model of transformers, got {describe(model)}: load one with AutoModel.from_pretrained"
-        )
+    if not isinstance(model, PreTrainedModel):
+        remedy = "load one with AutoModel.from_pretrained" if tower is None else _advise(model, tower)
+        raise InputTypeError(f"model must be a model of transformers, got {describe(model)}: {remedy}")
+    if tower is not None:
+        raise InputError(f"{describe(model)} cannot be converted as a whole: {_advise(model, tower)}")
     families = ", ".join(family.name for family in FAMILIES)
-    inside = "; convert its vision tower and put it back" if tower_of(model) is not None else ""
     names = ", ".join(sorted(cls.__name__ for cls in SUPPORTED))
-    raise InputError(
-        f"{describe(model)} cannot be converted{inside}: supported are {families}, with the classes {names}"
-    )
+    raise InputError(f"{describe(model)} cannot be converted: supported are {families}, with the classes {names}")
+
+
+def _advise(model: nn.Module, tower: Any) -> str:
+    """Return how to convert a tower inside a model that cannot be converted, and how to save it."""
+    name = next(name for name, module in model.named_modules() if module is tower)
+    advice = f"convert its vision tower {name!r} and put it back"
+    if not isinstance(model, PreTrainedModel):
+        return advice
+    entry = next((entry for entry, value in vars(model.config).items() if value is tower.config), None)
+    if entry is None:
+        return f"{advice}, and save its state_dict, because save_pretrained would lose the encoding"
+    return f"{advice}, then set its config.{entry} to the config of the converted tower, without which it is not saved"
 
 
 def _shape(tower: Any, grid: tuple[int, ...]) -> TransformerShape:

@@ -70,10 +70,15 @@ class Family:
     def frequencies(self, tower: Any) -> Tensor:
         """Return radians per unit of position `[1, 2, 1, planes]`: half turn with rows, half with columns.
 
-        They are computed from the configuration, because a model that is being loaded may not have numbers yet.
+        They are those of the tower's own RoPE. If that was removed already, or has no numbers yet because the model is
+        being loaded, they are computed from the configuration.
         """
-        with torch.device("cpu"):
-            bands = self.rope_class(tower.config).inv_freq * self.frequency
+        assert self.rope is not None
+        own = getattr(getattr(tower, self.rope), "inv_freq", None)
+        if own is None or own.is_meta:
+            with torch.device("cpu"):
+                own = self.rope_class(tower.config).inv_freq
+        bands = own.detach().to(torch.promote_types(own.dtype, torch.float32)) * self.frequency
         nothing = torch.zeros_like(bands)
         return torch.stack([torch.cat([bands, nothing]), torch.cat([nothing, bands])])[None, :, None]
 

@@ -20,6 +20,7 @@ from liere.integrations.mixing import Mixed, mix_in
 from liere.integrations.planes import set_planes
 from liere.integrations.position_rules import GridRule, PositionMemory, PositionRule
 from liere.integrations.transformers.attention import ROTATED, Positioned
+from liere.integrations.transformers.configurations import write_recipe
 from liere.integrations.transformers.families import FAMILIES, Family, WithoutAbsolute, family_of, two
 from liere.integrations.transformers.recipe import Recipe, encoding_options
 
@@ -38,12 +39,17 @@ class RotatedModel(Converted, PreTrainedModel):  # type: ignore[misc]
     def replace_encoding(self, encoding: LieRE) -> None:
         """Rotate by another encoding of the same shape from now on."""
         tower_of(self).encoding = encoding
-        self.config.liere["encoding"] = encoding_options(encoding)
+        self._write_encoding()
 
     def save_pretrained(self, save_directory: Any, *args: Any, **options: Any) -> Any:
         """Save the weights and the configuration, from which `AutoModel.from_pretrained` builds the model again."""
-        self.config.liere["encoding"] = encoding_options(tower_of(self).encoding)
+        self._write_encoding()
         return super().save_pretrained(save_directory, *args, **options)
+
+    def _write_encoding(self) -> None:
+        tower = tower_of(self)
+        for config in (self.config, tower.config):  # the same one, or that of the tower is inside the other
+            config.liere["encoding"] = encoding_options(tower.encoding)
 
     def _init_weights(self, module: nn.Module) -> None:
         """Initialize what a checkpoint does not have."""
@@ -220,12 +226,17 @@ def attach(model: Any, recipe: Recipe, encoding: LieRE | None = None) -> None:
         model: A tower, or a model with one.
         recipe: What to build.
         encoding: The encoding, if it was made already.
+
+    Raises:
+        ValueError: If the recipe starts from a RoPE, but the tower has none.
     """
     tower = tower_of(model)
     family = _known_family(tower)
+    recipe.check_rope(model, family.rope)
     for module in (model, tower):
         if not isinstance(module, RotatedModel):
             _change_class(module, rotated_class(type(module)))
+        write_recipe(module.config, recipe)
     made = LieRE(**recipe.encoding, device=next(tower.parameters()).device) if encoding is None else encoding
     tower.starts_from_rope = recipe.start == "rope"
     rule = family.rope_rule(tower.config) if tower.starts_from_rope else GridRule(family.grid(tower.config))
@@ -246,7 +257,7 @@ def attach(model: Any, recipe: Recipe, encoding: LieRE | None = None) -> None:
 
 
 def start_encoding(encoding: LieRE, tower: Any) -> None:
-    """Set the generators to zero, or to the RoPE of the tower's configuration."""
+    """Set the generators to zero, or to the RoPE of the tower."""
     if tower.starts_from_rope:
         set_planes(encoding, _known_family(tower).frequencies(tower))
     else:

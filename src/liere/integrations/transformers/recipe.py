@@ -8,8 +8,8 @@ from typing import Any
 
 from liere.encodings.liere import LieRE
 from liere.encodings.rope_mixed import RoPEMixed
-from liere.errors import InputError
-from liere.integrations.conversion import check_start
+from liere.errors import InputError, InputTypeError
+from liere.integrations.conversion import check_start, describe
 
 __all__ = ["Recipe", "encoding_options"]
 
@@ -28,12 +28,21 @@ class Recipe:
         start: `"identity"` or `"rope"`.
         keep_absolute: Whether the model keeps its absolute position embedding.
         keep_rope: Whether it keeps its RoPE.
+
+    Raises:
+        TypeError: If `keep_absolute` or `keep_rope` is not a bool.
     """
 
     encoding: dict[str, Any]
     start: str = "identity"
     keep_absolute: bool = True
     keep_rope: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("keep_absolute", "keep_rope"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise InputTypeError(f"{name} must be a bool, got {value!r}: use True or False")
 
     @classmethod
     def from_config(cls, config: Any) -> Recipe:
@@ -57,6 +66,21 @@ class Recipe:
             )
         check_start(recipe.start)
         return recipe
+
+    def check_rope(self, model: Any, rope: str | None) -> None:
+        """Check that a model has the RoPE to start from.
+
+        Args:
+            model: The model.
+            rope: Name of the module that computes the RoPE of its tower, if it has one.
+
+        Raises:
+            ValueError: If it has none, and the recipe starts from it.
+        """
+        if self.start == "rope" and rope is None:
+            raise InputError(
+                f"start='rope' needs a model with RoPE, but {describe(model)} has none: use start='identity'"
+            )
 
     def write(self, config: Any) -> None:
         """Store the recipe in a configuration."""

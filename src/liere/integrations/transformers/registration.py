@@ -1,8 +1,4 @@
-"""Configurations and classes of converted models, known to `AutoConfig`, `AutoModel` and their like.
-
-A conversion of a model with the configuration `ViTConfig` of type "vit" has the configuration `LiereViTConfig` of type
-"liere_vit": the same, with the recipe of the conversion.
-"""
+"""Classes of converted models, known to `AutoModel` and its like."""
 
 from __future__ import annotations
 
@@ -12,6 +8,7 @@ import transformers
 from transformers.models.qwen2_5_vl.modeling_qwen2_5_vl import Qwen2_5_VisionTransformerPretrainedModel
 from transformers.models.qwen2_vl.modeling_qwen2_vl import Qwen2VisionTransformerPretrainedModel
 
+from liere.integrations.transformers.configurations import CONFIGS, config_class
 from liere.integrations.transformers.models import rotated_class
 
 __all__ = ["CONFIGS", "SUPPORTED"]
@@ -53,22 +50,11 @@ MODELS: dict[Any, list[Any]] = {
 }
 SUPPORTED = tuple(model for models in MODELS.values() for model in models)
 """Classes that can be converted."""
-CONFIGS: dict[type, type] = {}
-"""The configuration class of conversions, by that of the original."""
-
-
-def _config_class(original: type[Any]) -> type[Any]:
-    if original not in CONFIGS:
-        name, kind = f"Liere{original.__name__}", f"liere_{original.model_type}"
-        cls = type(name, (original,), {"model_type": kind, "liere": None, "__module__": __name__})
-        globals()[name] = CONFIGS[original] = cls  # where pickle finds it
-        transformers.AutoConfig.register(kind, cls)
-    return CONFIGS[original]
 
 
 def _register(auto: Any, original: Any) -> None:
     cls: Any = rotated_class(original)
-    cls.config_class = _config_class(original.config_class)
+    cls.config_class = config_class(original.config_class)
     if auto is not None:
         auto.register(cls.config_class, cls)
 
