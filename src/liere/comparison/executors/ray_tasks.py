@@ -15,6 +15,7 @@ from liere.comparison.executors.contract import Ending, Executor, Session, Task
 from liere.comparison.executors.resources import Resources, alone, resources_of, threads_of
 from liere.comparison.executors.storage import StorageToken, for_other_machines, not_shared, place_token
 from liere.comparison.executors.work import work
+from liere.comparison.sent_data import DataStore
 from liere.errors import InputError
 from liere.optional.extras import require
 from liere.runs.config import RunConfig
@@ -95,6 +96,7 @@ class RaySession(Session):
         import ray
 
         self.ray, self.executor, self.folder, self.slots = ray, executor, folder, slots
+        self.store = DataStore(folder)
         self.waiting: list[Task] = []
         self.running: dict[Any, Task] = {}
         self.is_owner = not ray.is_initialized()
@@ -111,7 +113,7 @@ class RaySession(Session):
 
     def submit(self, tasks: Sequence[Task]) -> None:
         """Queue tasks, and submit as many as allowed."""
-        self.waiting += for_other_machines(tasks, self.folder)
+        self.waiting += for_other_machines(tasks, self.store)
         if tasks:
             self._warn_if_too_large(self._needs(tasks[0]))
         while self.waiting and (self.slots is None or len(self.running) < self.slots):
@@ -146,7 +148,8 @@ class RaySession(Session):
         self.running = {}
 
     def close(self) -> None:
-        """Disconnect, unless this process was connected before."""
+        """Remove the data that were sent to the tasks; disconnect, unless this process was connected before."""
+        self.store.remove()
         if self.is_owner:
             self.ray.shutdown()
 

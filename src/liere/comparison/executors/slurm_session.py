@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from liere.comparison.executors.contract import Ending, Session, Task
 from liere.comparison.executors.slurm_job import RunJob
 from liere.comparison.executors.storage import for_other_machines, place_token
+from liere.comparison.sent_data import DataStore
 from liere.errors import InputError
 from liere.runs.config import RunConfig
 
@@ -66,7 +67,7 @@ class SlurmSession(Session):
     ) -> None:
         self.executor, self.folder, self.slots, self.parameters = executor, folder, slots, parameters
         self.is_local = is_local
-        self.token = place_token(folder)
+        self.token, self.store = place_token(folder), DataStore(folder)
         self.waiting: list[Task] = []
         self.jobs: list[_Job] = []
         self.deaths: dict[str, int] = {}
@@ -78,7 +79,7 @@ class SlurmSession(Session):
         Raises:
             ValueError: If SLURM does not accept them.
         """
-        self.waiting += for_other_machines(tasks, self.folder)
+        self.waiting += for_other_machines(tasks, self.store)
         # SLURM itself keeps to the number of jobs at a time; submitit's stand-in does not.
         room = (self.slots or 1) - len(self.jobs) if self.is_local else len(self.waiting)
         now, self.waiting = self.waiting[: max(room, 0)], self.waiting[max(room, 0) :]
@@ -132,8 +133,9 @@ class SlurmSession(Session):
         self.jobs = []
 
     def close(self) -> None:
-        """Remove the token."""
+        """Remove the token, and the data that were sent to the jobs."""
         self.token.remove()
+        self.store.remove()
 
     def _may_be_late(self, job: _Job) -> bool:
         """Return whether an ended job has no result yet, but may have one soon."""
