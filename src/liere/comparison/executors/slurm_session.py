@@ -106,7 +106,10 @@ class SlurmSession(Session):
             self.asked = time.monotonic()
         endings, again = [], []
         for job in list(self.jobs):
-            if not job.job.done() or self._may_be_late(job):
+            if not job.job.done():
+                job.gone_since = None  # requeued after a preemption: it may be late again at its end
+                continue
+            if self._may_be_late(job):
                 continue
             self.jobs.remove(job)
             state = "" if job.job.paths.result_pickle.exists() else str(job.job.state)
