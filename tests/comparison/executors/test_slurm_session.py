@@ -90,3 +90,45 @@ def test_patience_for_a_result_begins_anew_after_a_preemption(session, tasks, cl
     clock.now += slurm_session.LATE_SECONDS + 1
     (ending,) = session.ended()
     assert ending.failure.startswith("because its job 0_0 ended as TIMEOUT")
+
+
+def test_jobs_that_slurm_does_not_accept_at_first_are_an_error(session, tasks):
+    session.executor.at_end = session.executor.refuse
+    with pytest.raises(ValueError, match=r"SLURM does not accept the jobs \(sbatch: error: Socket timed out .*\): check"):
+        session.submit(tasks)
+
+
+def test_jobs_that_slurm_does_not_accept_again_wait_and_the_others_carry_on(session, tasks, clock, capsys):
+    session.submit(tasks)
+    jobs = list(session.executor.jobs)
+    jobs[0].is_done = True
+    session.executor.at_end = session.executor.refuse
+    session.ended()
+    clock.now += slurm_session.LATE_SECONDS + 1
+    for _ in range(3):
+        assert session.ended() == []
+        assert session.active() == tasks[1:]
+    clock.now += slurm_session.ASK_SECONDS + 1
+    assert session.ended() == []
+    assert capsys.readouterr().err.count("SLURM does not accept jobs at the moment (sbatch: error: Socket") == 1
+    assert len(session.executor.jobs) == 5
+    session.executor.at_end = lambda: None
+    clock.now += 2 * slurm_session.ASK_SECONDS + 1
+    assert session.ended() == []
+    assert session.active() == [*tasks[1:], tasks[0]]
+    assert session.scancel == []
+
+
+def test_runs_whose_job_is_never_accepted_again_fail_alone(session, tasks, clock):
+    session.submit(tasks)
+    session.executor.jobs[0].is_done = True
+    session.executor.at_end = session.executor.refuse
+    endings, begin = [], clock.now
+    while not endings:
+        endings = session.ended()
+        clock.now += slurm_session.ASK_SECONDS
+    (ending,) = endings
+    assert (ending.name, ending.failure) == (tasks[0].name, "because SLURM did not accept its job 8 times")
+    assert 40 * 60 < clock.now - begin < 90 * 60
+    assert session.active() == tasks[1:]
+    assert session.ended() == []
