@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -132,3 +134,12 @@ def test_runs_whose_job_is_never_accepted_again_fail_alone(session, tasks, clock
     assert 40 * 60 < clock.now - begin < 90 * 60
     assert session.active() == tasks[1:]
     assert session.ended() == []
+
+
+def test_an_interrupt_right_after_a_submission_leaves_no_job_that_is_not_canceled(session, tasks):
+    session.executor.at_end = lambda: os.kill(os.getpid(), signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        session.submit(tasks)
+    session.cancel()
+    (command,) = session.scancel
+    assert set(command) == {"scancel", "0", "1", "2"}

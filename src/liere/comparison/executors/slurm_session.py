@@ -19,6 +19,7 @@ from liere.comparison.sent_data import DataStore
 from liere.errors import InputError
 from liere.runs.config import RunConfig
 from liere.terminal.messages import warn
+from liere_command.signals import hold_signals
 
 __all__ = ["SlurmSession"]
 
@@ -102,9 +103,10 @@ class SlurmSession(Session):
 
     def _submit_now(self, tasks: Sequence[Task]) -> None:
         self.executor.update_parameters(**self.parameters([task.planned.config for task in tasks], self.slots))
-        with self.executor.batch():
-            jobs = [self.executor.submit(RunJob(), task, self.token) for task in tasks]
-        self.jobs += [_Job(job, task) for job, task in zip(jobs, tasks, strict=True)]
+        with hold_signals():  # `cancel` must know all jobs
+            with self.executor.batch():
+                jobs = [self.executor.submit(RunJob(), task, self.token) for task in tasks]
+            self.jobs += [_Job(job, task) for job, task in zip(jobs, tasks, strict=True)]
 
     def _wait_for_slurm(self, reason: str) -> None:
         """Note that jobs could not be submitted again: others may be well, and SLURM may only be busy."""
