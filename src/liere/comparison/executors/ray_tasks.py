@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from liere.comparison.executors.contract import Ending, Executor, Session, Task
+from liere.comparison.executors.ray_address import check_answers, check_form, unreachable
 from liere.comparison.executors.resources import Resources, alone, resources_of, threads_of
 from liere.comparison.executors.storage import StorageToken, for_other_machines, not_shared, place_token
 from liere.comparison.executors.work import work
@@ -47,6 +48,9 @@ class RayExecutor(Executor):
     gpus_per_run: float | None = None
     cpus_per_run: int | None = None
     retries: int = 8
+
+    def __post_init__(self) -> None:
+        check_form(self.address)
 
     def slots(self, config: RunConfig, jobs: int | None, runs: int) -> int | None:
         """Return how many runs are executed at the same time; without `jobs`, Ray decides by their resources."""
@@ -218,6 +222,7 @@ def _connect(address: str) -> None:
     """Connect to a cluster, or start one on this machine, without dashboard, statistics and messages."""
     import ray
 
+    check_answers(address)
     options: dict[str, Any] = {}
     if address == "local":
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -229,10 +234,7 @@ def _connect(address: str) -> None:
             ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **options)
         except (ConnectionError, ValueError, RuntimeError) as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-            raise InputError(
-                f"no Ray cluster can be reached at --address {address} ({reason}): start one with `ray start --head`, "
-                "or use --address local to execute runs on this machine"
-            ) from None
+            raise unreachable(address, reason) from None
 
 
 def _look(token: StorageToken) -> tuple[bool, str]:
