@@ -68,8 +68,29 @@ def test_wrong_options_are_told(options, message):
 
 def test_without_slurm_it_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("liere.comparison.executors.slurm.check_not_memory", lambda folder: None)
     with pytest.raises(ValueError, match="needs the commands of SLURM, and srun is not found: run it on a login node"):
         SlurmExecutor().open(tmp_path / "out", None)
+
+
+def test_without_slurm_nothing_is_created(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("liere.comparison.executors.slurm.check_not_memory", lambda folder: None)
+    recipe = yaml.safe_load(CONFIG)
+    with pytest.raises(ValueError, match="srun is not found"):
+        toolkit.compare(recipe, encodings=["none"], seeds=[0], out=tmp_path / "out", executor=SlurmExecutor())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_refuses_memory_of_this_machine_like_the_command_itself(tmp_path, monkeypatch):
+    def refuse(folder):
+        raise ValueError(f"--out {folder} is in memory")
+
+    monkeypatch.setattr("liere.comparison.executors.slurm.check_not_memory", refuse)
+    configs = [parse_config(yaml.safe_load(CONFIG))]
+    with pytest.raises(ValueError, match="is in memory"):
+        SlurmExecutor().describe(tmp_path, configs, None)
+    assert LOCAL.describe(tmp_path, configs, 1) == ["Runs are jobs of submitit on this machine, without SLURM, one at a time."]
 
 
 def test_jobs_on_this_machine_get_data_and_an_error_does_not_stop_the_others(tmp_path):

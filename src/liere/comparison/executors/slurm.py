@@ -76,8 +76,8 @@ class SlurmExecutor(Executor):
         """Return the number of threads of a run."""
         return threads_of(config, self.cpus_per_run)
 
-    def open(self, folder: Path, slots: int | None) -> SlurmSession:
-        """Return a session, which has not submitted anything yet.
+    def check(self, folder: Path) -> None:
+        """Check that there is SLURM, and that other machines may see the folder; creates nothing.
 
         Raises:
             ImportError: If submitit is not installed.
@@ -87,15 +87,26 @@ class SlurmExecutor(Executor):
         import submitit
 
         if self.cluster == "local":
-            made: Any = submitit.LocalExecutor(_job_folder(folder), max_num_timeout=TIMEOUTS)
-        else:
-            check_not_memory(folder)
-            if submitit.SlurmExecutor.affinity() <= 0:
-                raise InputError(
-                    "--executor slurm needs the commands of SLURM, and srun is not found: run it on a login node, or "
-                    "try --cluster local"
-                )
-            made = submitit.SlurmExecutor(_job_folder(folder), max_num_timeout=TIMEOUTS)
+            return
+        check_not_memory(folder)
+        if submitit.SlurmExecutor.affinity() <= 0:
+            raise InputError(
+                "--executor slurm needs the commands of SLURM, and srun is not found: run it on a login node, or try "
+                "--cluster local"
+            )
+
+    def open(self, folder: Path, slots: int | None) -> SlurmSession:
+        """Return a session, which has not submitted anything yet.
+
+        Raises:
+            ImportError: If submitit is not installed.
+            ValueError: If there is no SLURM, or other machines cannot see the folder.
+        """
+        self.check(folder)
+        import submitit
+
+        kind: Any = submitit.LocalExecutor if self.cluster == "local" else submitit.SlurmExecutor
+        made = kind(_job_folder(folder), max_num_timeout=TIMEOUTS)
         return SlurmSession(made, folder, slots, self.parameters, is_local=self.cluster == "local")
 
     def parameters(self, configs: Sequence[RunConfig], slots: int | None) -> dict[str, Any]:
@@ -119,15 +130,17 @@ class SlurmExecutor(Executor):
         return found | {name: value for name, value in chosen.items() if value is not None}
 
     def describe(self, folder: Path, configs: Sequence[RunConfig], slots: int | None) -> list[str]:
-        """Return the script that would be submitted.
+        """Return the script that would be submitted; works without SLURM.
 
         Raises:
             ImportError: If submitit is not installed.
+            ValueError: If other machines cannot see the folder.
         """
         if self.cluster == "local":
             number = "one at a time" if slots == 1 else f"{slots} at a time"
             return [f"Runs are jobs of submitit on this machine, without SLURM, {number}."]
         require("submitit")
+        check_not_memory(folder)
         return [
             f"Runs are the jobs of a SLURM job array. All machines must see {folder.absolute()}: each job checks that",
             "before it trains. The script for sbatch:",
