@@ -15,7 +15,7 @@ import yaml
 from liere import toolkit
 from liere.comparison.execution import run_plan
 from liere.comparison.executors import slurm_job, slurm_session
-from liere.comparison.executors.slurm import SlurmExecutor, parse_minutes
+from liere.comparison.executors.slurm import SlurmExecutor
 from liere.data.torch_datasets import from_datasets
 from liere.runs.config_file import parse_config
 from liere.runs.run import open_run
@@ -43,27 +43,6 @@ def test_the_script_says_what_was_asked_for(tmp_path):
     assert "gpus-per-node" not in SlurmExecutor(gpus_per_run=0).script(tmp_path, configs, 3)
     assert "#SBATCH --array=0-5%6" in SlurmExecutor().script(tmp_path, configs, None)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(("time", "minutes"), [(5, 5), ("5", 5), ("0:00:30", 1), ("4:00:00", 240), ("2-0:10:0", 2890)])
-def test_time_limits_are_minutes(time, minutes):
-    assert parse_minutes(time) == minutes
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"time": "soon"}, r"--time must be minutes or a time such as 4:00:00 or 2-00:00:00, got 'soon'"),
-        ({"time": "0"}, "--time must be"),
-        ({"cluster": "moon"}, "--cluster must be slurm or local, got 'moon'"),
-        ({"options": {"Mem": "1G"}}, "--slurm-option 'Mem' is not a long option of sbatch, for example mem=32G"),
-        ({"options": {"array": "1-3"}}, "--slurm-option array cannot be changed"),
-        ({"gpus_per_run": 0.5}, "--gpus-per-run must be a whole number for SLURM, got 0.5"),
-    ],
-)
-def test_wrong_options_are_told(options, message):
-    with pytest.raises(ValueError, match=message):
-        SlurmExecutor(**options)
 
 
 def test_without_slurm_it_says_so(tmp_path, monkeypatch):

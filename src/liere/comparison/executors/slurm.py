@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,19 +9,18 @@ from typing import Any, ClassVar
 
 from liere.comparison.executors.contract import Executor
 from liere.comparison.executors.resources import Resources, resources_of, threads_of
+from liere.comparison.executors.slurm_options import check_options, check_text, check_time, parse_minutes
 from liere.comparison.executors.slurm_session import SlurmSession
 from liere.comparison.executors.storage import check_not_memory
 from liere.errors import InputError
 from liere.optional.extras import require
 from liere.runs.config import RunConfig
 
-__all__ = ["CLUSTERS", "SlurmExecutor", "parse_minutes"]
+__all__ = ["CLUSTERS", "SlurmExecutor"]
 
 CLUSTERS = ("slurm", "local")
 SIGNAL_SECONDS = 120  # between the request to save and the end of the time limit
 TIMEOUTS = 50  # how often a run is requeued because its time was over
-OURS = ("array", "output", "error", "open-mode", "signal", "job-name", "nodes", "ntasks-per-node", "requeue")
-"""Options of sbatch that cannot be changed, because requeuing or the report depends on them."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +52,14 @@ class SlurmExecutor(Executor):
     cluster: str = "slurm"
 
     def __post_init__(self) -> None:
-        parse_minutes(self.time)
+        check_time(self.time, SIGNAL_SECONDS if self.cluster == "slurm" else 0)
         if self.cluster not in CLUSTERS:
             raise InputError(f"--cluster must be slurm or local, got {self.cluster!r}")
         if self.gpus_per_run is not None and int(self.gpus_per_run) != self.gpus_per_run:
             raise InputError(f"--gpus-per-run must be a whole number for SLURM, got {self.gpus_per_run}")
-        for name in self.options:
-            if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
-                raise InputError(f"--slurm-option {name!r} is not a long option of sbatch, for example mem=32G")
-            if name in OURS:
-                raise InputError(f"--slurm-option {name} cannot be changed, because resuming depends on it: remove it")
+        for name in ("partition", "account", "qos"):
+            check_text(f"--{name}", getattr(self, name))
+        check_options(self.options)
 
     def slots(self, config: RunConfig, jobs: int | None, runs: int) -> int | None:
         """Return how many runs are executed at the same time; without `jobs`, SLURM decides."""
@@ -173,27 +168,6 @@ class SlurmExecutor(Executor):
             for config in configs
         ]
         return Resources(max(one.cpus for one in each), max(one.gpus for one in each))
-
-
-def parse_minutes(time: int | str) -> int:
-    """Return a time limit in minutes, rounded up.
-
-    Raises:
-        ValueError: If it is not a time.
-
-    Example:
-        >>> parse_minutes(90), parse_minutes("90"), parse_minutes("4:00:00"), parse_minutes("1-12:00:00")
-        (90, 90, 240, 2160)
-    """
-    match = re.fullmatch(r"(?:(?:(\d{1,4})-)?(\d{1,4}):(\d{1,2}):(\d{1,2})|(\d{1,7}))", str(time))
-    numbers = [int(part or 0) for part in match.groups()] if match else [0]
-    minutes = numbers[-1] if len(numbers) == 1 or numbers[-1] else 0
-    if len(numbers) > 1 and not minutes:
-        days, hours, some, seconds, _ = numbers
-        minutes = 24 * 60 * days + 60 * hours + some + math.ceil(seconds / 60)
-    if minutes < 1:
-        raise InputError(f"--time must be minutes or a time such as 4:00:00 or 2-00:00:00, got {str(time)!r}")
-    return minutes
 
 
 def _job_folder(folder: Path) -> Path:
