@@ -21,7 +21,7 @@ from liere.runs.config_file import parse_config
 from liere.runs.run import open_run
 from tests.comparison.executors import fake_slurm
 from tests.comparison.executors.holders import holder_of
-from tests.comparison.plans import plan
+from tests.comparison.plans import plan, spoil
 from tests.training.tiny import CONFIG, differences, make_run
 
 LOCAL = SlurmExecutor(cluster="local")
@@ -75,9 +75,9 @@ def test_a_dry_run_refuses_memory_of_this_machine_like_the_command_itself(tmp_pa
 def test_jobs_on_this_machine_get_data_and_an_error_does_not_stop_the_others(tmp_path):
     data = from_datasets(torch.utils.data.TensorDataset(torch.rand(40, 3, 24, 24), torch.arange(40) % 2))
     recipe = yaml.safe_load(CONFIG) | {"data": data.as_config()}
-    (tmp_path / "runs" / "none-seed1" / "in the way").mkdir(parents=True)
+    spoil(plan(tmp_path, seeds=[1], overrides=SHORT, text=yaml.safe_dump(recipe)).runs[0])
     options = {"encodings": ["none"], "seeds": [0, 1], "overrides": SHORT, "out": tmp_path, "progress": False}
-    message = r"1 of 2 runs failed: none-seed1 failed with exit code 1 \(error: --out"
+    message = r"1 of 2 runs failed: none-seed1 failed with exit code 1 \(error: .* is a link"
     with pytest.raises(toolkit.RunsFailedError, match=message):
         toolkit.compare(recipe, **options, executor=LOCAL, jobs=2)
     run = open_run(tmp_path / "runs" / "none-seed0")
