@@ -18,9 +18,7 @@ _HELD: dict[Path, Lease] = {}
 
 
 @contextmanager
-def lock_folder(
-    folder: Path, patience: float = 0, check: Callable[[], object] | None = None
-) -> Iterator[None]:
+def lock_folder(folder: Path, patience: float = 0, check: Callable[[], object] | None = None) -> Iterator[None]:
     """Keep other processes, also those of other machines, from changing the run in a folder.
 
     Args:

@@ -15,7 +15,10 @@ from liere.comparison.executors.ray_tasks import RayExecutor
 
 
 def test_an_address_where_nothing_answers_is_told_at_once(monkeypatch):
-    begin, message = time.monotonic(), r"no Ray cluster can be reached at --address 127.0.0.1:1 \(.*refused.*\): start one"
+    begin, message = (
+        time.monotonic(),
+        r"no Ray cluster can be reached at --address 127.0.0.1:1 \(.*refused.*\): start one",
+    )
     with pytest.raises(ValueError, match=message):
         ray_tasks._connect("127.0.0.1:1")
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")

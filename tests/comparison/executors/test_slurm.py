@@ -69,7 +69,9 @@ def test_a_dry_run_refuses_memory_of_this_machine_like_the_command_itself(tmp_pa
     configs = [parse_config(yaml.safe_load(CONFIG))]
     with pytest.raises(ValueError, match="is in memory"):
         SlurmExecutor().describe(tmp_path, configs, None)
-    assert LOCAL.describe(tmp_path, configs, 1) == ["Runs are jobs of submitit on this machine, without SLURM, one at a time."]
+    assert LOCAL.describe(tmp_path, configs, 1) == [
+        "Runs are jobs of submitit on this machine, without SLURM, one at a time."
+    ]
 
 
 def test_jobs_on_this_machine_get_data_and_an_error_does_not_stop_the_others(tmp_path):

@@ -96,7 +96,9 @@ def test_patience_for_a_result_begins_anew_after_a_preemption(session, tasks, cl
 
 def test_jobs_that_slurm_does_not_accept_at_first_are_an_error(session, tasks):
     session.executor.at_end = session.executor.refuse
-    with pytest.raises(ValueError, match=r"SLURM does not accept the jobs \(sbatch: error: Socket timed out .*\): check"):
+    with pytest.raises(
+        ValueError, match=r"SLURM does not accept the jobs \(sbatch: error: Socket timed out .*\): check"
+    ):
         session.submit(tasks)
 
 
