@@ -9,9 +9,14 @@ import pytest
 
 pytest.importorskip("tests.training.requirements")
 pytest.importorskip("ray")
+import ray
+import yaml
+
+from liere import toolkit
 from liere.comparison.executors import ray_address, ray_tasks
 from liere.comparison.executors.ray_address import check_answers
 from liere.comparison.executors.ray_tasks import RayExecutor
+from tests.training.tiny import CONFIG
 
 
 def test_an_address_where_nothing_answers_is_told_at_once(monkeypatch):
@@ -58,3 +63,11 @@ def test_a_port_that_answers_is_left_to_ray():
 def test_ray_client_is_refused():
     with pytest.raises(ValueError, match=r"--address ray://head:10001 is for Ray Client, which is not supported: run"):
         RayExecutor("ray://head:10001")
+
+
+def test_it_is_checked_before_anything_is_created(tmp_path, monkeypatch):
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    options = {"encodings": ["none"], "seeds": [0], "out": tmp_path / "out"}
+    with pytest.raises(ValueError, match="no Ray cluster can be reached"):
+        toolkit.compare(yaml.safe_load(CONFIG), **options, executor=RayExecutor("127.0.0.1:1"))
+    assert not (tmp_path / "out").exists()

@@ -64,6 +64,19 @@ class RayExecutor(Executor):
         """Return what a run asks for."""
         return resources_of(config, cpus=self.cpus_per_run, gpus=self.gpus_per_run, has_gpus=has_gpus)
 
+    def check(self, folder: Path) -> None:
+        """Check that something answers at the address, unless this process is connected already.
+
+        Raises:
+            ImportError: If Ray is not installed.
+            ValueError: If nothing answers.
+        """
+        require("ray")
+        import ray
+
+        if not ray.is_initialized():
+            check_answers(self.address)
+
     def open(self, folder: Path, slots: int | None) -> RaySession:
         """Connect to the cluster, and check that all of its machines see the folder.
 
