@@ -22,7 +22,7 @@ from liere.runs.run import open_run
 from tests.comparison.executors import fake_slurm
 from tests.comparison.executors.holders import holder_of
 from tests.comparison.plans import plan, spoil
-from tests.training.tiny import CONFIG, differences, make_run
+from tests.training.tiny import CONFIG, differences, make_run, quiet
 
 LOCAL = SlurmExecutor(cluster="local")
 SHORT = {"training.examples": "16"}
@@ -100,6 +100,8 @@ def slurm(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@quiet
+@pytest.mark.filterwarnings("ignore:The .srun. command is available")  # for the run that is trained alone
 def test_a_job_whose_time_is_over_saves_is_requeued_and_ends_as_if_nothing_had_happened(tmp_path, slurm):
     fields = {"training.examples": "1600", "training.checkpoint_every": "1000", "training.validate_every": "1000"}
     options = {"executor": SlurmExecutor(gpus_per_run=0), "slots": 1, "seeds": [0, 1], "examples": 8}
