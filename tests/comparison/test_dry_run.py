@@ -23,8 +23,9 @@ def test_runs_their_cost_and_their_executor_are_told(tmp_path):
     assert lines[4:] == ["2 runs by a fake"]
 
 
-def test_the_script_for_slurm_is_shown_and_nothing_is_created(tmp_path, capsys):
+def test_the_script_for_slurm_is_shown_and_nothing_is_created(tmp_path, capsys, monkeypatch):
     pytest.importorskip("submitit")
+    monkeypatch.setattr("liere.comparison.executors.slurm.check_not_memory", lambda folder: None)  # like many /tmp
     command = f"compare --config {write_config(tmp_path)} --encodings none liere8 --seeds 0 1 --out {tmp_path / 'out'}"
     assert main([*command.split(), "--executor", "slurm", "--partition", "gpu", "--jobs", "3", "--dry-run"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -51,3 +51,18 @@ def test_a_log_that_cannot_be_written_is_told(tmp_path):
     os.mkfifo(run.folder.with_name(f"{run.folder.name}.log"))  # nobody reads it: opening it would wait for ever
     with pytest.raises(ValueError, match=r"none-seed0\.log is a named pipe, not a regular file: replace it"):
         plan(tmp_path)
+
+
+def test_what_is_in_the_way_of_a_run_is_told(tmp_path):
+    (run,) = plan(tmp_path).runs
+    run.folder.mkdir(parents=True)
+    plan(tmp_path)  # an empty folder is replaced
+    (run.folder / "notes.txt").write_text("")
+    message = r"none-seed0 is in the way of a run, but contains no run itself: delete or move it"
+    with pytest.raises(ValueError, match=message):
+        plan(tmp_path)
+    (run.folder / "notes.txt").unlink()
+    run.folder.rmdir()
+    run.folder.write_text("")
+    with pytest.raises(ValueError, match=message):
+        plan(tmp_path)

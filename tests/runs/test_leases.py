@@ -62,6 +62,20 @@ def hold_elsewhere(folder, number=1, holder=ELSEWHERE):
     return files
 
 
+def test_whoever_waits_can_be_called_off(tmp_path, clock):
+    hold_elsewhere(tmp_path)
+    begin = clock()
+
+    def check():
+        if clock() > begin + 5:
+            raise KeyError("gone")
+
+    with pytest.raises(KeyError, match="gone"):
+        acquire_lease(tmp_path, 30, clock=clock, sleep=clock.sleep, check=check)
+    assert clock() < begin + 10
+    assert LeaseFiles(tmp_path).numbers() == [1]
+
+
 def test_leases_follow_each_other_and_leave_one_file(tmp_path, clock):
     for number in (1, 2, 3):
         lease = take(tmp_path, 0, clock)

@@ -13,6 +13,7 @@ import liere
 from liere import toolkit
 from liere.encodings import registry
 from liere.runs.run import open_run
+from tests.comparison.plans import spoil
 from tests.toolkit.shifted import SHORT, Shifted
 from tests.training.tiny import CONFIG, quiet
 
@@ -111,8 +112,7 @@ def test_a_registered_encoding_takes_part_under_its_name(monkeypatch, recipe):
 
 
 def test_runs_that_fail_are_an_exception_with_what_the_others_found(recipe, tmp_path, capsys):
-    (tmp_path / "out" / "runs" / "none-seed0").mkdir(parents=True)
-    (tmp_path / "out" / "runs" / "none-seed0" / "in the way").write_text("")
+    spoil(toolkit.plan_comparison(recipe, encodings=["none"], seeds=[0], out=tmp_path / "out", overrides=SHORT).runs[0])
     with pytest.raises(toolkit.RunsFailedError, match="1 of 2 runs failed: none-seed0 failed with exit code 1") as stop:
         toolkit.compare(
             recipe, encodings=["none", "sincos"], seeds=[0], examples=8, out="out", overrides=SHORT, progress=False

@@ -44,6 +44,16 @@ class Plan:
         plain = [{one.size for one in run.conditions if one.is_plain} for run in self.runs]
         return sorted(set.intersection(*plain))
 
+    def check_executor(self) -> None:
+        """Raise if the executor cannot execute the missing runs, as far as that is known before the folder is created.
+
+        Raises:
+            UserError: If it cannot.
+            ImportError: If a package is missing.
+        """
+        if not all(run.is_done() for run in self.runs):
+            self.executor.check(self.folder)
+
 
 def make_plan(
     content: dict[str, Any],

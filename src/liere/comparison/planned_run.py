@@ -65,12 +65,14 @@ class PlannedRun:
 
 
 def check_recipe(planned: PlannedRun) -> None:
-    """Raise `ValueError` if the folder contains a run of another recipe, or if the log cannot be written."""
+    """Raise `ValueError` if the folder contains a run of another recipe or no run, or if the log cannot be written."""
     if planned.log_file.exists():
         check_regular(planned.log_file)
-    if (planned.folder / "config.yaml").exists():
-        there = open_run(planned.folder).config
+    folder = planned.folder
+    if not (folder / "config.yaml").exists():
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise InputError(f"{folder} is in the way of a run, but contains no run itself: delete or move it")
+    else:
+        there = open_run(folder).config
         if there.fingerprint != planned.config.fingerprint:
-            raise InputError(
-                f"{planned.folder} contains a run of a different recipe: choose another --out, or delete it"
-            )
+            raise InputError(f"{folder} contains a run of a different recipe: choose another --out, or delete it")

@@ -121,6 +121,7 @@ def acquire_lease(
     clock: Callable[[], float] | None = None,
     sleep: Callable[[float], object] = time.sleep,
     process: Callable[[], Holder] = this_process,
+    check: Callable[[], object] | None = None,
 ) -> Lease:
     """Wait until no other process works on a run, and return a lease on it, whose heartbeat is still to be started.
 
@@ -132,6 +133,7 @@ def acquire_lease(
         clock: A clock that also runs while the process is paused.
         sleep: Function that waits for some seconds.
         process: Function that returns the process that wants the run.
+        check: Called while waiting; whatever it raises ends the waiting. None for nothing.
 
     Raises:
         ValueError: If another process has it for longer than that.
@@ -156,6 +158,8 @@ def acquire_lease(
         if clock() - begin >= (max(patience, SILENCE + HEARTBEAT) if is_unknown and patience > 0 else patience):
             where = "" if is_here or other is None else f" on {other.host}"
             raise InputError(f"run {folder} is in use by another process{where}: wait for it or stop it")
+        if check is not None:
+            check()
         sleep(POLL if is_here else min(SLOW_POLL, SILENCE / 10))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,13 @@ _HELD: dict[Path, Lease] = {}
 
 
 @contextmanager
-def lock_folder(folder: Path, patience: float = 0) -> Iterator[None]:
+def lock_folder(folder: Path, patience: float = 0, check: Callable[[], object] | None = None) -> Iterator[None]:
     """Keep other processes, also those of other machines, from changing the run in a folder.
 
     Args:
         folder: The folder of the run.
         patience: Seconds to wait for another process.
+        check: Called while waiting; whatever it raises ends the waiting. None for nothing.
 
     Raises:
         ValueError: If another process has the lock, or a link would cause writes outside the run.
@@ -31,7 +32,7 @@ def lock_folder(folder: Path, patience: float = 0) -> Iterator[None]:
     for name in (".lock", "checkpoints", "predictions", "tensorboard"):
         if (folder / name).is_symlink():
             raise InputError(f"{folder / name} is a link, but a run may only write to its own folder: delete it")
-    lease = acquire_lease(folder, patience)
+    lease = acquire_lease(folder, patience, check=check)
     lease.start()
     _HELD[folder.absolute()] = lease
     try:

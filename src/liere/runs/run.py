@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -196,16 +196,17 @@ class Run:
         remove_unfinished_files(self.folder, self.checkpoints)
 
     @contextmanager
-    def lock(self, patience: float = 0) -> Iterator[None]:
+    def lock(self, patience: float = 0, check: Callable[[], object] | None = None) -> Iterator[None]:
         """Keep other processes from changing the run; the lock is released when the process ends for any reason.
 
         Args:
             patience: Seconds to wait for another process.
+            check: Called while waiting; whatever it raises ends the waiting. None for nothing.
 
         Raises:
             ValueError: If another process has the lock, or a link would cause writes outside the run.
         """
-        with lock_folder(self.folder, patience):
+        with lock_folder(self.folder, patience, check):
             yield
 
 

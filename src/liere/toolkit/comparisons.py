@@ -71,6 +71,7 @@ def compare(
     sizes = None if sizes is None else several("sizes", sizes, one=(int,))
     given: dict[str, Any] = {"seeds": seeds, "sizes": sizes, "examples": examples, "out": out, "overrides": overrides}
     plan = plan_comparison(recipe, encodings=encodings, **given, data=data, jobs=jobs, executor=executor)
+    plan.check_executor()
     given = {"encodings": [*map(encoding_text, encodings)], **given, "out": str(out)}
     call = command or call_text("compare", str(recipe) if isinstance(recipe, str | Path) else "recipe", **given)
     return run_comparison(plan, command=call, progress=progress)

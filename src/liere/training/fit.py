@@ -78,7 +78,7 @@ def train(
     request = request or StopRequest()
     end_with_first_process()
     keep_freed_memory()
-    with run.lock(patience) if is_first else nullcontext(), stop_on_signals(request):
+    with run.lock(patience, request.check) if is_first else nullcontext(), stop_on_signals(request):
         with first_process_first(run.config.hardware, request.check):
             if is_first and is_longer(run):
                 kept = make_longer(run)

@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("tests.training.requirements")
 from liere.comparison.executors.local import LocalExecutor, _ending_with
 from liere.runs.run import open_run
+from tests.comparison.plans import plan, spoil
 from tests.training.tiny import CONFIG, write_config
 
 SCRIPT = """
@@ -62,12 +64,11 @@ def test_a_run_notices_that_its_parent_was_killed(tmp_path, script):
     assert (folder / "checkpoints" / "last.ckpt").exists()
 
 
-def test_a_script_is_not_executed_again_in_the_processes_that_it_starts(tmp_path, script):
+def test_a_script_is_not_executed_again_in_the_processes_that_it_starts(tmp_path, script, monkeypatch):
     """Scripts often start work without checking whether they are the main program."""
-    in_the_way = tmp_path / "out" / "runs" / "none-seed0" / "in the way"
-    in_the_way.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    reason = spoil(plan(Path("out")).runs[0])
     out, error = script(CONFIG).communicate()
-    reason = "error: --out out/runs/none-seed0 already exists: choose another folder"
     assert (out, error) == (f"none-seed0 failed with exit code 1 ({reason}): see out/runs/none-seed0.log\n", "")
 
 

@@ -16,7 +16,7 @@ from liere.comparison.executors import ray_tasks
 from liere.comparison.executors.ray_tasks import RayExecutor
 from liere.runs.config_file import parse_config
 from liere.runs.run import open_run
-from tests.comparison.plans import plan
+from tests.comparison.plans import plan, spoil
 from tests.toolkit.shifted import Shifted
 from tests.training.tiny import CONFIG
 
@@ -40,15 +40,13 @@ def test_runs_are_executed_and_an_error_does_not_stop_the_others(tmp_path, ray_h
         examples=8,
         overrides={"training.examples": "16"},
     )
-    in_the_way = made.runs[1].folder / "in the way"
-    in_the_way.mkdir(parents=True)
+    reason = spoil(made.runs[1])
     ended, failed = [], []
     run_plan(made, watch=lambda running: None, ended=ended.append, failed=failed.append)
     assert [run.folder for run in ended] == [made.runs[0].folder]
     assert ended[0].result()["encoding_parameters"] == 1
     assert [record["examples"] for record in ended[0].evaluations()] == [8]
     log = made.runs[1].log_file.absolute()
-    reason = f"error: --out {log.with_suffix('')} already exists: choose another folder"
     assert failed == [f"none-seed0 failed with exit code 1 ({reason}): see {log}"]
     assert "36 px: accuracy" in made.runs[0].log_file.read_text()
     assert not list(tmp_path.glob(".shared-*"))

@@ -15,14 +15,14 @@ import yaml
 from liere import toolkit
 from liere.comparison.execution import run_plan
 from liere.comparison.executors import slurm_job, slurm_session
-from liere.comparison.executors.slurm import SlurmExecutor, parse_minutes
+from liere.comparison.executors.slurm import SlurmExecutor
 from liere.data.torch_datasets import from_datasets
 from liere.runs.config_file import parse_config
 from liere.runs.run import open_run
 from tests.comparison.executors import fake_slurm
 from tests.comparison.executors.holders import holder_of
-from tests.comparison.plans import plan
-from tests.training.tiny import CONFIG, differences, make_run
+from tests.comparison.plans import plan, spoil
+from tests.training.tiny import CONFIG, differences, make_run, quiet
 
 LOCAL = SlurmExecutor(cluster="local")
 SHORT = {"training.examples": "16"}
@@ -45,39 +45,41 @@ def test_the_script_says_what_was_asked_for(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("time", "minutes"), [(5, 5), ("5", 5), ("0:00:30", 1), ("4:00:00", 240), ("2-0:10:0", 2890)])
-def test_time_limits_are_minutes(time, minutes):
-    assert parse_minutes(time) == minutes
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"time": "soon"}, r"--time must be minutes or a time such as 4:00:00 or 2-00:00:00, got 'soon'"),
-        ({"time": "0"}, "--time must be"),
-        ({"cluster": "moon"}, "--cluster must be slurm or local, got 'moon'"),
-        ({"options": {"Mem": "1G"}}, "--slurm-option 'Mem' is not a long option of sbatch, for example mem=32G"),
-        ({"options": {"array": "1-3"}}, "--slurm-option array cannot be changed"),
-        ({"gpus_per_run": 0.5}, "--gpus-per-run must be a whole number for SLURM, got 0.5"),
-    ],
-)
-def test_wrong_options_are_told(options, message):
-    with pytest.raises(ValueError, match=message):
-        SlurmExecutor(**options)
-
-
 def test_without_slurm_it_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("liere.comparison.executors.slurm.check_not_memory", lambda folder: None)
     with pytest.raises(ValueError, match="needs the commands of SLURM, and srun is not found: run it on a login node"):
         SlurmExecutor().open(tmp_path / "out", None)
+
+
+def test_without_slurm_nothing_is_created(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("liere.comparison.executors.slurm.check_not_memory", lambda folder: None)
+    recipe = yaml.safe_load(CONFIG)
+    with pytest.raises(ValueError, match="srun is not found"):
+        toolkit.compare(recipe, encodings=["none"], seeds=[0], out=tmp_path / "out", executor=SlurmExecutor())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_refuses_memory_of_this_machine_like_the_command_itself(tmp_path, monkeypatch):
+    def refuse(folder):
+        raise ValueError(f"--out {folder} is in memory")
+
+    monkeypatch.setattr("liere.comparison.executors.slurm.check_not_memory", refuse)
+    configs = [parse_config(yaml.safe_load(CONFIG))]
+    with pytest.raises(ValueError, match="is in memory"):
+        SlurmExecutor().describe(tmp_path, configs, None)
+    assert LOCAL.describe(tmp_path, configs, 1) == [
+        "Runs are jobs of submitit on this machine, without SLURM, one at a time."
+    ]
 
 
 def test_jobs_on_this_machine_get_data_and_an_error_does_not_stop_the_others(tmp_path):
     data = from_datasets(torch.utils.data.TensorDataset(torch.rand(40, 3, 24, 24), torch.arange(40) % 2))
     recipe = yaml.safe_load(CONFIG) | {"data": data.as_config()}
-    (tmp_path / "runs" / "none-seed1" / "in the way").mkdir(parents=True)
+    spoil(plan(tmp_path, seeds=[1], overrides=SHORT, text=yaml.safe_dump(recipe)).runs[0])
     options = {"encodings": ["none"], "seeds": [0, 1], "overrides": SHORT, "out": tmp_path, "progress": False}
-    message = r"1 of 2 runs failed: none-seed1 failed with exit code 1 \(error: --out"
+    message = r"1 of 2 runs failed: none-seed1 failed with exit code 1 \(error: .* is a link"
     with pytest.raises(toolkit.RunsFailedError, match=message):
         toolkit.compare(recipe, **options, executor=LOCAL, jobs=2)
     run = open_run(tmp_path / "runs" / "none-seed0")
@@ -98,6 +100,8 @@ def slurm(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@quiet
+@pytest.mark.filterwarnings("ignore:The .srun. command is available")  # for the run that is trained alone
 def test_a_job_whose_time_is_over_saves_is_requeued_and_ends_as_if_nothing_had_happened(tmp_path, slurm):
     fields = {"training.examples": "1600", "training.checkpoint_every": "1000", "training.validate_every": "1000"}
     options = {"executor": SlurmExecutor(gpus_per_run=0), "slots": 1, "seeds": [0, 1], "examples": 8}

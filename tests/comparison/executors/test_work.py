@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import subprocess
 import sys
+import time
 
 import pytest
 
@@ -11,9 +14,11 @@ pytest.importorskip("tests.training.requirements")
 from liere.comparison.executors.contract import Task
 from liere.comparison.executors.resources import alone
 from liere.comparison.executors.work import FAILED, STOPPED, work
+from liere.runs.run import create_run
 from liere.training.stop_requests import StopRequest
 from liere_command.processes import is_first_process
 from tests.comparison.plans import plan
+from tests.runs.test_locking import HOLD
 from tests.training.tiny import quiet
 
 pytestmark = quiet
@@ -33,6 +38,21 @@ def test_a_run_is_stopped_resumed_and_tested_with_all_output_in_its_log(tmp_path
     assert "stopped as requested" in lines
     assert "none-seed0: resuming after step 4 of 9" in lines
     assert lines[-1].startswith("none-seed0: 36 px: accuracy")
+
+
+def test_a_process_that_waits_for_its_run_ends_with_its_parent(tmp_path):
+    (planned,) = plan(tmp_path).runs
+    create_run(planned.folder, planned.config)
+    parent, alive = multiprocessing.Pipe(duplex=False)
+    alive.close()
+    command = [sys.executable, "-c", HOLD, str(planned.folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "locked\n"
+        begin = time.monotonic()
+        assert work(Task(planned), StopRequest(parent=parent)) == STOPPED
+        assert time.monotonic() - begin < 20  # and not until patience ends
+        assert planned.log_file.read_text().splitlines()[-1] == "stopped because its parent is gone"
+        other.kill()
 
 
 @pytest.mark.parametrize(

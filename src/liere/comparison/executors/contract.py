@@ -132,6 +132,17 @@ class Executor(abc.ABC):
     def threads(self, config: RunConfig, slots: int | None) -> int:
         """Return the number of threads of a run that does not specify it."""
 
+    def check(self, folder: Path) -> None:  # noqa: B027  (not every executor needs something)
+        """Check whatever can be checked before the folder of a plan is created.
+
+        Args:
+            folder: Folder of the plan.
+
+        Raises:
+            UserError: If runs cannot be executed from this machine in this folder.
+            ImportError: If a package is missing.
+        """
+
     @abc.abstractmethod
     def open(self, folder: Path, slots: int | None) -> Session:
         """Connect, and check that runs can be executed in a folder.

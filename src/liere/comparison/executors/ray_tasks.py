@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from liere.comparison.executors.contract import Ending, Executor, Session, Task
+from liere.comparison.executors.ray_address import check_answers, check_form, unreachable
 from liere.comparison.executors.resources import Resources, alone, resources_of, threads_of
 from liere.comparison.executors.storage import StorageToken, for_other_machines, not_shared, place_token
 from liere.comparison.executors.work import work
+from liere.comparison.sent_data import DataStore
 from liere.errors import InputError
 from liere.optional.extras import require
 from liere.runs.config import RunConfig
@@ -47,6 +49,9 @@ class RayExecutor(Executor):
     cpus_per_run: int | None = None
     retries: int = 8
 
+    def __post_init__(self) -> None:
+        check_form(self.address)
+
     def slots(self, config: RunConfig, jobs: int | None, runs: int) -> int | None:
         """Return how many runs are executed at the same time; without `jobs`, Ray decides by their resources."""
         return None if jobs is None else min(jobs, runs)
@@ -58,6 +63,19 @@ class RayExecutor(Executor):
     def resources(self, config: RunConfig, *, has_gpus: bool) -> Resources:
         """Return what a run asks for."""
         return resources_of(config, cpus=self.cpus_per_run, gpus=self.gpus_per_run, has_gpus=has_gpus)
+
+    def check(self, folder: Path) -> None:
+        """Check that something answers at the address, unless this process is connected already.
+
+        Raises:
+            ImportError: If Ray is not installed.
+            ValueError: If nothing answers.
+        """
+        require("ray")
+        import ray
+
+        if not ray.is_initialized():
+            check_answers(self.address)
 
     def open(self, folder: Path, slots: int | None) -> RaySession:
         """Connect to the cluster, and check that all of its machines see the folder.
@@ -95,6 +113,7 @@ class RaySession(Session):
         import ray
 
         self.ray, self.executor, self.folder, self.slots = ray, executor, folder, slots
+        self.store = DataStore(folder)
         self.waiting: list[Task] = []
         self.running: dict[Any, Task] = {}
         self.is_owner = not ray.is_initialized()
@@ -111,7 +130,7 @@ class RaySession(Session):
 
     def submit(self, tasks: Sequence[Task]) -> None:
         """Queue tasks, and submit as many as allowed."""
-        self.waiting += for_other_machines(tasks, self.folder)
+        self.waiting += for_other_machines(tasks, self.store)
         if tasks:
             self._warn_if_too_large(self._needs(tasks[0]))
         while self.waiting and (self.slots is None or len(self.running) < self.slots):
@@ -146,7 +165,8 @@ class RaySession(Session):
         self.running = {}
 
     def close(self) -> None:
-        """Disconnect, unless this process was connected before."""
+        """Remove the data that were sent to the tasks; disconnect, unless this process was connected before."""
+        self.store.remove()
         if self.is_owner:
             self.ray.shutdown()
 
@@ -215,6 +235,7 @@ def _connect(address: str) -> None:
     """Connect to a cluster, or start one on this machine, without dashboard, statistics and messages."""
     import ray
 
+    check_answers(address)
     options: dict[str, Any] = {}
     if address == "local":
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -226,10 +247,7 @@ def _connect(address: str) -> None:
             ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **options)
         except (ConnectionError, ValueError, RuntimeError) as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-            raise InputError(
-                f"no Ray cluster can be reached at --address {address} ({reason}): start one with `ray start --head`, "
-                "or use --address local to execute runs on this machine"
-            ) from None
+            raise unreachable(address, reason) from None
 
 
 def _look(token: StorageToken) -> tuple[bool, str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,19 +9,18 @@ from typing import Any, ClassVar
 
 from liere.comparison.executors.contract import Executor
 from liere.comparison.executors.resources import Resources, resources_of, threads_of
+from liere.comparison.executors.slurm_options import check_options, check_text, check_time, parse_minutes
 from liere.comparison.executors.slurm_session import SlurmSession
 from liere.comparison.executors.storage import check_not_memory
 from liere.errors import InputError
 from liere.optional.extras import require
 from liere.runs.config import RunConfig
 
-__all__ = ["CLUSTERS", "SlurmExecutor", "parse_minutes"]
+__all__ = ["CLUSTERS", "SlurmExecutor"]
 
 CLUSTERS = ("slurm", "local")
 SIGNAL_SECONDS = 120  # between the request to save and the end of the time limit
 TIMEOUTS = 50  # how often a run is requeued because its time was over
-OURS = ("array", "output", "error", "open-mode", "signal", "job-name", "nodes", "ntasks-per-node", "requeue")
-"""Options of sbatch that cannot be changed, because requeuing or the report depends on them."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +52,14 @@ class SlurmExecutor(Executor):
     cluster: str = "slurm"
 
     def __post_init__(self) -> None:
-        parse_minutes(self.time)
+        check_time(self.time, SIGNAL_SECONDS if self.cluster == "slurm" else 0)
         if self.cluster not in CLUSTERS:
             raise InputError(f"--cluster must be slurm or local, got {self.cluster!r}")
         if self.gpus_per_run is not None and int(self.gpus_per_run) != self.gpus_per_run:
             raise InputError(f"--gpus-per-run must be a whole number for SLURM, got {self.gpus_per_run}")
-        for name in self.options:
-            if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
-                raise InputError(f"--slurm-option {name!r} is not a long option of sbatch, for example mem=32G")
-            if name in OURS:
-                raise InputError(f"--slurm-option {name} cannot be changed, because resuming depends on it: remove it")
+        for name in ("partition", "account", "qos"):
+            check_text(f"--{name}", getattr(self, name))
+        check_options(self.options)
 
     def slots(self, config: RunConfig, jobs: int | None, runs: int) -> int | None:
         """Return how many runs are executed at the same time; without `jobs`, SLURM decides."""
@@ -76,8 +71,8 @@ class SlurmExecutor(Executor):
         """Return the number of threads of a run."""
         return threads_of(config, self.cpus_per_run)
 
-    def open(self, folder: Path, slots: int | None) -> SlurmSession:
-        """Return a session, which has not submitted anything yet.
+    def check(self, folder: Path) -> None:
+        """Check that there is SLURM, and that other machines may see the folder; creates nothing.
 
         Raises:
             ImportError: If submitit is not installed.
@@ -87,15 +82,26 @@ class SlurmExecutor(Executor):
         import submitit
 
         if self.cluster == "local":
-            made: Any = submitit.LocalExecutor(_job_folder(folder), max_num_timeout=TIMEOUTS)
-        else:
-            check_not_memory(folder)
-            if submitit.SlurmExecutor.affinity() <= 0:
-                raise InputError(
-                    "--executor slurm needs the commands of SLURM, and srun is not found: run it on a login node, or "
-                    "try --cluster local"
-                )
-            made = submitit.SlurmExecutor(_job_folder(folder), max_num_timeout=TIMEOUTS)
+            return
+        check_not_memory(folder)
+        if submitit.SlurmExecutor.affinity() <= 0:
+            raise InputError(
+                "--executor slurm needs the commands of SLURM, and srun is not found: run it on a login node, or try "
+                "--cluster local"
+            )
+
+    def open(self, folder: Path, slots: int | None) -> SlurmSession:
+        """Return a session, which has not submitted anything yet.
+
+        Raises:
+            ImportError: If submitit is not installed.
+            ValueError: If there is no SLURM, or other machines cannot see the folder.
+        """
+        self.check(folder)
+        import submitit
+
+        kind: Any = submitit.LocalExecutor if self.cluster == "local" else submitit.SlurmExecutor
+        made = kind(_job_folder(folder), max_num_timeout=TIMEOUTS)
         return SlurmSession(made, folder, slots, self.parameters, is_local=self.cluster == "local")
 
     def parameters(self, configs: Sequence[RunConfig], slots: int | None) -> dict[str, Any]:
@@ -119,15 +125,17 @@ class SlurmExecutor(Executor):
         return found | {name: value for name, value in chosen.items() if value is not None}
 
     def describe(self, folder: Path, configs: Sequence[RunConfig], slots: int | None) -> list[str]:
-        """Return the script that would be submitted.
+        """Return the script that would be submitted; works without SLURM.
 
         Raises:
             ImportError: If submitit is not installed.
+            ValueError: If other machines cannot see the folder.
         """
         if self.cluster == "local":
             number = "one at a time" if slots == 1 else f"{slots} at a time"
             return [f"Runs are jobs of submitit on this machine, without SLURM, {number}."]
         require("submitit")
+        check_not_memory(folder)
         return [
             f"Runs are the jobs of a SLURM job array. All machines must see {folder.absolute()}: each job checks that",
             "before it trains. The script for sbatch:",
@@ -160,27 +168,6 @@ class SlurmExecutor(Executor):
             for config in configs
         ]
         return Resources(max(one.cpus for one in each), max(one.gpus for one in each))
-
-
-def parse_minutes(time: int | str) -> int:
-    """Return a time limit in minutes, rounded up.
-
-    Raises:
-        ValueError: If it is not a time.
-
-    Example:
-        >>> parse_minutes(90), parse_minutes("90"), parse_minutes("4:00:00"), parse_minutes("1-12:00:00")
-        (90, 90, 240, 2160)
-    """
-    match = re.fullmatch(r"(?:(?:(\d{1,4})-)?(\d{1,4}):(\d{1,2}):(\d{1,2})|(\d{1,7}))", str(time))
-    numbers = [int(part or 0) for part in match.groups()] if match else [0]
-    minutes = numbers[-1] if len(numbers) == 1 or numbers[-1] else 0
-    if len(numbers) > 1 and not minutes:
-        days, hours, some, seconds, _ = numbers
-        minutes = 24 * 60 * days + 60 * hours + some + math.ceil(seconds / 60)
-    if minutes < 1:
-        raise InputError(f"--time must be minutes or a time such as 4:00:00 or 2-00:00:00, got {str(time)!r}")
-    return minutes
 
 
 def _job_folder(folder: Path) -> Path:

@@ -15,8 +15,11 @@ from typing import Any, ClassVar
 from liere.comparison.executors.contract import Ending, Session, Task
 from liere.comparison.executors.slurm_job import RunJob
 from liere.comparison.executors.storage import for_other_machines, place_token
+from liere.comparison.sent_data import DataStore
 from liere.errors import InputError
 from liere.runs.config import RunConfig
+from liere.terminal.messages import warn
+from liere_command.signals import hold_signals
 
 __all__ = ["SlurmSession"]
 
@@ -25,6 +28,7 @@ FINAL = ("CANCELLED", "DEADLINE", "OUT_OF_MEMORY", "TIMEOUT")  # states of jobs 
 ASK_SECONDS = 30.0  # between two questions for the states of jobs
 LATE_SECONDS = 20.0  # for the result of an ended job to appear on a network file system
 CANCEL_SECONDS = 60.0  # for canceled jobs to save
+TRIES = 8  # how often jobs are submitted, with longer and longer pauses, until SLURM answers: within about an hour
 
 
 @dataclass
@@ -66,33 +70,50 @@ class SlurmSession(Session):
     ) -> None:
         self.executor, self.folder, self.slots, self.parameters = executor, folder, slots, parameters
         self.is_local = is_local
-        self.token = place_token(folder)
+        self.token, self.store = place_token(folder), DataStore(folder)
         self.waiting: list[Task] = []
         self.jobs: list[_Job] = []
         self.deaths: dict[str, int] = {}
         self.asked = time.monotonic()
+        self.has_submitted = False
+        self.refusals, self.next_try = 0, self.asked
 
     def submit(self, tasks: Sequence[Task]) -> None:
         """Submit tasks as one job array; on this machine alone, as many as there is room for.
 
         Raises:
-            ValueError: If SLURM does not accept them.
+            ValueError: If SLURM does not accept the first of them. Later, `ended` tries again.
         """
-        self.waiting += for_other_machines(tasks, self.folder)
+        self.waiting += for_other_machines(tasks, self.store)
         # SLURM itself keeps to the number of jobs at a time; submitit's stand-in does not.
         room = (self.slots or 1) - len(self.jobs) if self.is_local else len(self.waiting)
         now, self.waiting = self.waiting[: max(room, 0)], self.waiting[max(room, 0) :]
         if not now:
             return
-        self.executor.update_parameters(**self.parameters([task.planned.config for task in now], self.slots))
         try:
-            with self.executor.batch():
-                jobs = [self.executor.submit(RunJob(), task, self.token) for task in now]
+            self._submit_now(now)
         except (OSError, RuntimeError, subprocess.SubprocessError) as error:
-            raise InputError(
-                f"SLURM does not accept the jobs ({' '.join(str(error).split())}): check the options"
-            ) from None
-        self.jobs += [_Job(job, task) for job, task in zip(jobs, now, strict=True)]
+            reason = " ".join(str(error).split())
+            if not self.has_submitted:
+                raise InputError(f"SLURM does not accept the jobs ({reason}): check the options") from None
+            self.waiting = now + self.waiting
+            self._wait_for_slurm(reason)
+        else:
+            self.has_submitted, self.refusals = True, 0
+
+    def _submit_now(self, tasks: Sequence[Task]) -> None:
+        self.executor.update_parameters(**self.parameters([task.planned.config for task in tasks], self.slots))
+        with hold_signals():  # `cancel` must know all jobs
+            with self.executor.batch():
+                jobs = [self.executor.submit(RunJob(), task, self.token) for task in tasks]
+            self.jobs += [_Job(job, task) for job, task in zip(jobs, tasks, strict=True)]
+
+    def _wait_for_slurm(self, reason: str) -> None:
+        """Note that jobs could not be submitted again: others may be well, and SLURM may only be busy."""
+        if not self.refusals:
+            warn(f"SLURM does not accept jobs at the moment ({reason}): {len(self.waiting)} are submitted later")
+        self.next_try = time.monotonic() + ASK_SECONDS * 2**self.refusals
+        self.refusals += 1
 
     def active(self) -> list[Task]:
         """Return the tasks of all jobs; some may be waiting in the queue."""
@@ -105,7 +126,10 @@ class SlurmSession(Session):
             self.asked = time.monotonic()
         endings, again = [], []
         for job in list(self.jobs):
-            if not job.job.done() or self._may_be_late(job):
+            if not job.job.done():
+                job.gone_since = None  # requeued after a preemption: it may be late again at its end
+                continue
+            if self._may_be_late(job):
                 continue
             self.jobs.remove(job)
             state = "" if job.job.paths.result_pickle.exists() else str(job.job.state)
@@ -114,8 +138,10 @@ class SlurmSession(Session):
                 again.append(job.task)
             else:
                 endings.append(self._ending(job, state))
-        self.submit(again)
-        return endings
+        self.waiting += again
+        if time.monotonic() >= self.next_try:
+            self.submit([])
+        return endings + self._given_up()
 
     def cancel(self) -> None:
         """Cancel the jobs; those that are training save first."""
@@ -132,8 +158,17 @@ class SlurmSession(Session):
         self.jobs = []
 
     def close(self) -> None:
-        """Remove the token."""
+        """Remove the token, and the data that were sent to the jobs."""
         self.token.remove()
+        self.store.remove()
+
+    def _given_up(self) -> list[Ending]:
+        """Return endings of the tasks that wait to be submitted again, if that failed too often."""
+        if self.refusals < TRIES:
+            return []
+        tasks, self.waiting, self.refusals = self.waiting, [], 0
+        failure = f"because SLURM did not accept its job {TRIES} times"
+        return [Ending(task.name, failure, task.log) for task in tasks]
 
     def _may_be_late(self, job: _Job) -> bool:
         """Return whether an ended job has no result yet, but may have one soon."""

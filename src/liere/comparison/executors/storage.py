@@ -13,7 +13,7 @@ from pathlib import Path
 from sys import path as import_paths
 
 from liere.comparison.executors.contract import Task
-from liere.comparison.sent_data import store_data
+from liere.comparison.sent_data import DataStore
 from liere.data.torch_datasets import GivenData
 from liere.errors import InputError
 from liere.files.writing import prepare_folder
@@ -98,8 +98,12 @@ def check_not_memory(folder: Path) -> None:
         )
 
 
-def for_other_machines(tasks: Sequence[Task], folder: Path) -> list[Task]:
+def for_other_machines(tasks: Sequence[Task], store: DataStore) -> list[Task]:
     """Return tasks that processes of other machines can execute: with absolute paths, and with data in a file.
+
+    Args:
+        tasks: The tasks.
+        store: Where data that were passed from Python are written to.
 
     Raises:
         TypeError: If data that were passed from Python cannot be sent.
@@ -110,7 +114,7 @@ def for_other_machines(tasks: Sequence[Task], folder: Path) -> list[Task]:
         replace(
             task,
             planned=replace(task.planned, folder=task.planned.folder.absolute()),
-            data=store_data(task.data, folder.absolute()) if isinstance(task.data, GivenData) else task.data,
+            data=store.send(task.data) if isinstance(task.data, GivenData) else task.data,
             cwd=Path.cwd(),
             paths=paths,
         )
