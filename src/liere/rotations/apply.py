@@ -92,6 +92,16 @@ def _drop_batch(rotations: Tensor) -> Tensor:
     return rotations.reshape(rotations.shape[-5:])
 
 
+def _fits(own: list[int], batch: list[int]) -> bool:
+    """Return whether a batch shape can be broadcast to another one; a loop, because torch 2.7 cannot trace `any`."""
+    if len(own) > len(batch):
+        return False
+    for mine, theirs in zip(own, batch[len(batch) - len(own) :], strict=True):
+        if mine != 1 and mine != theirs:
+            return False
+    return True
+
+
 def check_shapes(
     x: Tensor,
     rotations: Tensor,
@@ -140,8 +150,7 @@ def check_shapes(
         )
     if blocks * size > head_dim:
         raise InputError(f"{blocks} blocks of size {size} need head_dim {blocks * size}, but {name} has {head_dim}")
-    aligned = zip(reversed(rotation_batch), reversed(batch), strict=False)
-    if len(rotation_batch) > len(batch) or any(mine != 1 and mine != theirs for mine, theirs in aligned):
+    if not _fits(rotation_batch, batch):
         raise InputError(
             f"{positions_name} have batch shape {rotation_batch}, but {name} has {batch}: "
             "give one set of positions for the whole batch, or one per example"
