@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,6 +25,14 @@ class Draw(NamedTuple):
 
     indices: list[int]
     bits: Tensor | None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle numbers: a tensor would be sent to a worker through a file descriptor and a thread."""
+        return _draw, (self.indices, None if self.bits is None else self.bits.tolist())
+
+
+def _draw(indices: list[int], bits: list[int] | None) -> Draw:
+    return Draw(indices, None if bits is None else torch.tensor(bits, dtype=torch.int64))
 
 
 def seed_of(*numbers: int) -> int:

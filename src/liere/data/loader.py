@@ -6,14 +6,18 @@ import atexit
 import os
 import re
 import signal
+import sys
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.util import Finalize
+from types import TracebackType
 from typing import Any
 
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.utils.data._utils import signal_handling
+from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from liere.data.batches import Draw
 from liere.data.examples import Batch, ExampleSet
@@ -74,7 +78,7 @@ def make_loader(
         num_workers=workers,
         pin_memory=pin_memory,
         generator=torch.Generator().manual_seed(0),
-        worker_init_fn=_ignore_signals if workers else None,
+        worker_init_fn=_prepare_worker if workers else None,
     )
 
 
@@ -92,6 +96,29 @@ class _Loader(DataLoader[Batch]):
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         _end_at_exit(batches)
         return batches
+
+    def _get_iterator(self) -> Any:
+        return _Batches(self) if self.num_workers else super()._get_iterator()
+
+
+class _Batches(_MultiProcessingDataLoaderIter):
+    """Batches from workers, one of which may be killed: that is an error where its batch is missing, and nowhere else.
+
+    torch would raise it in a signal handler, in the middle of whatever runs then, also where Python can only print and
+    ignore exceptions. Without that, torch looks for lost workers whenever it waits for a batch for some seconds.
+    """
+
+    def __init__(self, loader: _Loader) -> None:
+        super().__init__(loader)
+        signal_handling._remove_worker_pids(id(self))  # type: ignore[attr-defined]  # of its C extension
+        self._worker_pids_set = False
+
+    def _next_data(self) -> Any:
+        try:
+            return super()._next_data()
+        except (ConnectionError, EOFError) as error:  # the worker died after announcing a batch
+            pids = ", ".join(str(worker.pid) for worker in self._workers)
+            raise RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly") from error
 
 
 _WITH_WORKERS: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
@@ -115,7 +142,19 @@ def _end_workers() -> None:
         batches._shutdown_workers()
 
 
-def _ignore_signals(worker: int) -> None:
+def _prepare_worker(worker: int) -> None:
+    """Make a worker leave signals, and the end of the training process, to that process."""
+    _ignore_signals()
+    sys.excepthook = _report
+
+
+def _report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print an exception of a thread, unless the process that it sends batches to is gone."""
+    if not issubclass(kind, ConnectionError | EOFError):
+        sys.__excepthook__(kind, error, trace)
+
+
+def _ignore_signals() -> None:
     """Ignore signals in a worker: the training process handles them, and needs its workers to finish the step and save.
 
     A terminal sends Ctrl-C and SIGHUP to all processes of a group, as do schedulers with SIGTERM. Workers still exit
