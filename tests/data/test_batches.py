@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import pickle
 
 import torch
 from hypothesis import given
@@ -145,3 +146,14 @@ def test_augmentation_bits_differ_from_place_to_place_and_seed_to_seed():
     one, other = (list(TrainingBatches(ExampleOrder(8, seed), range(4), 8)) for seed in (0, 1))
     bits = torch.cat([draw.bits for draw in [*one, *other]])
     assert len(bits.unique()) == 64
+
+
+def test_draws_are_sent_to_workers_as_numbers():
+    """A tensor would take a file descriptor and a thread, which print tracebacks if a worker is killed."""
+    for draw in (Draw([3, 1], torch.tensor([2**63 - 1, -5])), Draw([0], None)):
+        sent = pickle.loads(pickle.dumps(draw))
+        assert type(sent) is Draw
+        assert sent.indices == draw.indices
+        assert (sent.bits is None) == (draw.bits is None)
+        assert sent.bits is None or torch.equal(sent.bits, draw.bits)
+    assert b"_rebuild_tensor" not in pickle.dumps(Draw([3], torch.tensor([7])))

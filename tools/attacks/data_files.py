@@ -74,7 +74,13 @@ def readers(canary: Path) -> dict[str, Reader]:
             "train/one/0.avi",
             hostile_videos(canary),
         ),
-        "yaml": Reader("size: 36", 12, lambda root: root.mkdir(), "../config.yaml", yaml),
+        "yaml": Reader(
+            "size: 36, distractor_arrows: 2, distractor_letters: 1",
+            12,
+            lambda root: root.mkdir(),
+            "../config.yaml",
+            yaml,
+        ),
     }
 
 
