@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from liere.data.batches import EvaluationBatches, ExampleOrder, TrainingBatches, seed_of
+from liere.data.batches import Draw, EvaluationBatches, ExampleOrder, TrainingBatches, seed_of
 
 worlds = st.sampled_from([1, 2, 3, 4])
 
