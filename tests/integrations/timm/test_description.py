@@ -23,7 +23,7 @@ PLAIN, AXIAL, DINO = (
 @pytest.mark.parametrize(
     ("theirs", "ours", "message"),
     [
-        ({"start": "rope"}, {}, r"conversion with start='rope', keep_rope=False.* has start='identity', keep_rope=Tru"),
+        ({"start": "rope"}, {}, r"conversion with start='rope', keep_rope=False.* has start='identity', keep_rope="),
         ({}, {"keep_rope": False}, "conversion with keep_rope=True, but this model has keep_rope=False, so its logits"),
     ],
     ids=["start", "keep_rope"],
