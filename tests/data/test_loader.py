@@ -9,6 +9,7 @@ import time
 
 import pytest
 import torch
+from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from liere.data import SpatialReasoning
 from liere.data.batches import EvaluationBatches, ExampleOrder, TrainingBatches
@@ -61,6 +62,22 @@ class TestLoader:
         )
         with pytest.raises(LostWorkerError, match=message), lost_workers("evaluate again"):
             list(loader)
+
+    def test_a_worker_that_is_killed_at_once_is_missed_when_its_batch_is(self, monkeypatch):
+        put = _MultiProcessingDataLoaderIter._try_put_index
+
+        def kill_and_put(batches):
+            for worker in batches._workers:
+                worker.kill()
+                os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT)
+            put(batches)
+
+        list(make_loader(SpatialReasoning(48, "val", length=2), EvaluationBatches(2, 2), workers=1))  # sets a handler
+        loader = make_loader(SpatialReasoning(48, "val", length=2), EvaluationBatches(2, 2), workers=1)
+        monkeypatch.setattr(_MultiProcessingDataLoaderIter, "_try_put_index", kill_and_put)
+        batches = iter(loader)
+        with pytest.raises(RuntimeError, match=r"DataLoader worker .* exited unexpectedly"):
+            next(batches)
 
     def test_other_errors_are_left_alone(self):
         with pytest.raises(RuntimeError, match=r"^other$"), lost_workers("evaluate again"):

@@ -104,14 +104,16 @@ class _Loader(DataLoader[Batch]):
 class _Batches(_MultiProcessingDataLoaderIter):
     """Batches from workers, one of which may be killed: that is an error where its batch is missing, and nowhere else.
 
-    torch would raise it in a signal handler, in the middle of whatever runs then, also where Python can only print and
-    ignore exceptions. Without that, torch looks for lost workers whenever it waits for a batch for some seconds.
+    torch would raise it in a signal handler, in the middle of whatever runs then: where Python can only print and
+    ignore exceptions, or while a thread is being started, which fails in that thread as well. Without the handler,
+    torch looks for lost workers whenever it waits for a batch for some seconds.
     """
 
-    def __init__(self, loader: _Loader) -> None:
-        super().__init__(loader)
+    def _reset(self, loader: _Loader, first_iter: bool = False) -> None:
+        # torch calls this when the workers are known to its handler, and before it starts the threads that feed them.
         signal_handling._remove_worker_pids(id(self))  # type: ignore[attr-defined]  # of its C extension
         self._worker_pids_set = False
+        super()._reset(loader, first_iter)
 
     def _next_data(self) -> Any:
         try:
