@@ -1,6 +1,8 @@
-# Each target first installs what it needs into .venv, if that has not been done yet.
+# Each target first installs what it needs into .venv, if that has not been done yet. Another version of Python gets an
+# environment of its own: make test PYTHON=python3.13 VENV=.venv-3.13
 PYTHON ?= python3
-BIN := .venv/bin
+VENV ?= .venv
+BIN := $(VENV)/bin
 
 # Packages are compiled when they are first imported. If that were not kept, every process would compile torch again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -8,20 +10,20 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
 .PHONY: setup demo test test-slow test-wheel test-lowest campaign docs release-check lint format clean
-setup: .venv/.installed
+setup: $(VENV)/.installed
 
-.venv/.installed: pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
 	$(PIP) --editable ".[dev,docs,train,timm,transformers,video,hub,cluster]"
-	touch .venv/.demo $@
+	touch $(VENV)/.demo $@
 
 # The demo needs only a part of it, which installs in a third of the time.
-.venv/.demo: pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv
+$(VENV)/.demo: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
 	$(PIP) --editable ".[train]"
 	touch $@
 
-demo: .venv/.demo
+demo: $(VENV)/.demo
 	$(BIN)/liere demo
 
 test: setup
@@ -69,4 +71,4 @@ format: setup
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv .venv-lowest build dist docs/_build src/liere.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* build dist docs/_build src/liere.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
