@@ -14,11 +14,13 @@ from liere_command.processes import is_first_process, is_under_torchrun
 __all__ = [
     "SIGNALS",
     "SignalInterrupt",
+    "block_signals",
     "hold_signals",
     "interrupt_on_signals",
     "leave_on_signals",
     "release_signals",
     "say_on_leaving",
+    "unblock_signals",
     "use_default_signals",
 ]
 
@@ -89,6 +91,36 @@ def use_default_signals() -> None:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     if not is_first_process() and hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+
+@contextlib.contextmanager
+def block_signals() -> Iterator[None]:
+    """Block signals in the processes that are started in a block, until they can handle them: they inherit the mask.
+
+    While Python is starting, a signal would end them or print a traceback. In this process, signals are delayed.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def unblock_signals() -> Iterator[None]:
+    """Receive signals in a block that handles them, in a process that `block_signals` shields before and after it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # a signal that is waiting arrives here
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager

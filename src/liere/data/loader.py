@@ -22,7 +22,7 @@ from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 from liere.data.batches import Draw
 from liere.data.examples import Batch, ExampleSet
 from liere.errors import UserError
-from liere_command.signals import SIGNALS
+from liere_command.signals import SIGNALS, block_signals
 
 __all__ = ["LostWorkerError", "lost_workers", "make_loader"]
 
@@ -88,12 +88,8 @@ class _Loader(DataLoader[Batch]):
     def __iter__(self) -> Any:
         if not self.num_workers or not hasattr(signal, "pthread_sigmask"):
             return super().__iter__()
-        # Workers inherit the mask: a signal that arrived before they ignore it would end them.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-        try:
+        with block_signals():
             batches: Any = super().__iter__()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         _end_at_exit(batches)
         return batches
 

@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from liere_command.processes import is_under_torchrun
-from liere_command.signals import SIGNALS
+from liere_command.signals import SIGNALS, block_signals
 
 __all__ = ["StopRequest", "StoppedError", "shield_new_processes", "stop_on_signals"]
 
@@ -81,20 +81,14 @@ def stop_on_signals(request: StopRequest) -> Iterator[None]:
 
 
 def shield_new_processes(trainer: Any) -> None:
-    """Block signals in processes that Lightning starts until they can handle them: see `leave_on_signals`.
-
-    While Python is starting, a signal would end them, and the run with them.
-    """
+    """Block signals in processes that Lightning starts until they can handle them: see `leave_on_signals`."""
     launcher = getattr(trainer.strategy, "launcher", None)
     start = getattr(launcher, "_call_children_scripts", None)
-    if start is None or not hasattr(signal, "pthread_sigmask"):
+    if start is None:
         return
 
     def start_shielded() -> None:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # inherited by new processes
-        try:
+        with block_signals():
             start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     launcher._call_children_scripts = start_shielded  # type: ignore[union-attr]

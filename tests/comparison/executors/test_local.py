@@ -72,6 +72,29 @@ def test_a_script_is_not_executed_again_in_the_processes_that_it_starts(tmp_path
     assert (out, error) == (f"none-seed0 failed with exit code 1 ({reason}): see out/runs/none-seed0.log\n", "")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_signals_wait_while_the_process_that_others_are_forked_from_is_starting(script):
+    process = script(CONFIG)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+
+    def servers():
+        return [int(pid) for pid in children.read_text().split() if b"forkserver" in command_of(pid)]
+
+    wait_for(lambda: process.poll() is not None or servers())
+    (server,) = servers()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(server, number)
+    out, error = process.communicate()
+    assert (out, error) == ("none-seed0\n", "")
+
+
+def command_of(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # it has ended
+        return b""
+
+
 def test_an_evaluation_ends_with_its_parent():
     code = (
         "import multiprocessing, time; from liere.comparison.executors.local import _ending_with\n"

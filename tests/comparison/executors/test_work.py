@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from liere.comparison.executors.work import FAILED, STOPPED, work
 from liere.runs.run import create_run
 from liere.training.stop_requests import StopRequest
 from liere_command.processes import is_first_process
+from liere_command.signals import SIGNALS, block_signals
 from tests.comparison.plans import plan
 from tests.runs.test_locking import HOLD
 from tests.training.tiny import quiet
@@ -38,6 +40,16 @@ def test_a_run_is_stopped_resumed_and_tested_with_all_output_in_its_log(tmp_path
     assert "stopped as requested" in lines
     assert "none-seed0: resuming after step 4 of 9" in lines
     assert lines[-1].startswith("none-seed0: 36 px: accuracy")
+
+
+def test_a_signal_that_came_while_the_process_was_starting_stops_the_run(tmp_path):
+    (run,) = plan(tmp_path, examples=8).runs
+    with block_signals():
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        os.kill(os.getpid(), signal.SIGINT)
+        assert work(Task(run), StopRequest()) == STOPPED
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before >= set(SIGNALS)
+    assert run.log_file.read_text().splitlines() == ["stopped"]
 
 
 def test_a_process_that_waits_for_its_run_ends_with_its_parent(tmp_path):

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,6 +21,7 @@ from liere.comparison.executors.work import work
 from liere.machine import available_cores
 from liere.runs.config import RunConfig
 from liere.training.stop_requests import StopRequest
+from liere_command.signals import block_signals
 
 __all__ = ["LocalExecutor", "LocalSession"]
 
@@ -75,7 +77,8 @@ class LocalSession(Session):
         while self.waiting and self.free:
             slot, task = self.free.pop(0), self.waiting.pop(0)
             process = self.context.Process(target=_work, args=(task, slot, self.parent), name=task.name)
-            with _without_main():
+            resource_tracker.ensure_running()  # otherwise `start` does this, which unblocks signals
+            with _without_main(), block_signals():  # also in the process that the others are forked from
                 process.start()
             self.running[slot] = (task, process)
 

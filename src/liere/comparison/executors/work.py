@@ -15,6 +15,7 @@ from liere.comparison.sent_data import SentData
 from liere.errors import UserError
 from liere.runs.run import Run, create_run
 from liere.training.stop_requests import StoppedError, StopRequest
+from liere_command.signals import unblock_signals
 
 __all__ = ["FAILED", "STOPPED", "receive", "work"]
 
@@ -35,7 +36,8 @@ def work(task: Task, request: StopRequest, testing: AbstractContextManager[objec
     """
     with _output_to(task.log) as log:
         try:
-            _train_and_test(task, request, testing or nullcontext())
+            with unblock_signals():
+                _train_and_test(task, request, testing or nullcontext())
         except (StoppedError, KeyboardInterrupt) as stop:
             log.write(f"stopped {stop}".rstrip() + "\n")
             return STOPPED
