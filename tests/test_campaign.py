@@ -178,3 +178,13 @@ def test_ten_minutes_of_attacks_lose_nothing(tmp_path):
     assert {name: attack["failures"] for name, attack in record["attacks"].items() if attack["lost"]} == {}
     assert done.returncode == 0, done.stderr
     assert record["attacks"].keys() == campaign.ATTACKS.keys()
+
+
+def test_the_committed_campaign_has_every_attack_and_lost_nothing():
+    record = json.loads((ROOT / "results" / "campaign.json").read_text())
+    attacks = record["attacks"]
+    assert attacks.keys() == campaign.ATTACKS.keys(), "it is older than an attack: repeat it (CONTRIBUTING.md)"
+    for name, total in (("lost", sum), ("cases", sum), ("peak_memory_mb", max)):
+        assert record[name] == total(attack[name] for attack in attacks.values())
+    assert record["lost"] == 0
+    assert record["peak_memory_mb"] < 2_000

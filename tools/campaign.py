@@ -115,6 +115,7 @@ def _record(args: argparse.Namespace, tallies: dict[str, Tally]) -> dict[str, ob
         "seed": args.seed,
         "cases": sum(tally.cases for tally in tallies.values()),
         "lost": sum(tally.lost for tally in tallies.values()),
+        "peak_memory_mb": max(tally.peak_memory_mb for tally in tallies.values()),
         "attacks": {name: dataclasses.asdict(tally) for name, tally in tallies.items()},
         "machine": machine(),
         "versions": versions(("torch", "lightning")),

@@ -136,14 +136,3 @@ def test_policies_at_other_resolutions():
             for policy in ("extend", "rescale"):
                 value = found[f"{recipe}, {policy}"][encoding]["64 px"]["value"]
                 says(DOCS / "how-to" / "other-resolutions.md", f"{100 * value:.1f} %")
-
-
-def test_the_campaign():
-    found = numbers("campaign.json")
-    peak = max(attack["peak_memory_mb"] for attack in found["attacks"].values())
-    assert found["lost"] == sum(attack["lost"] for attack in found["attacks"].values()) == 0
-    says(
-        DOCS / "how-to" / "resume.md",
-        f"{found['cases']:,} cases, among them {found['attacks']['damages']['cases']:,} damaged checkpoints",
-        f"no process took more than {peak} MB",
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -123,7 +124,8 @@ def test_directives_show_what_they_should(tmp_path):
     done = subprocess.run(command, env=path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     html = (tmp_path / "html" / "index.html").read_text()
-    for text in ("3,302 cases", "LieRE (dense)", "(88.4-100.0)", "not decided", "bench_step.json", "--batch-size"):
+    cases = json.loads((ROOT / "results" / "campaign.json").read_text())["cases"]
+    for text in (f"{cases:,} cases", "LieRE (dense)", "(88.4-100.0)", "not decided", "bench_step.json", "--batch-size"):
         assert text in html, text
     assert '<td class="number">' in html
     assert "<math" in html

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from liere.evaluation.predictions import Predictions
 from liere.runs.model import load_model
 from liere.runs.run import open_run
 from liere.training.fit import train
+from liere.training.stop_requests import StoppedError, StopRequest
 from tests.training.tiny import make_run, quiet
 
 pytestmark = quiet
@@ -164,7 +166,7 @@ def test_ctrl_c_is_an_interrupt_and_sizes_before_are_kept(run, monkeypatch):
 
 
 def test_nobody_else_changes_the_record_between_reading_and_writing_it(run, monkeypatch):
-    merge, locked = evaluate_module._merged, []
+    merge, locked = evaluate_module.merge_evaluations, []
 
     def check(*arguments):
         with pytest.raises(ValueError, match="in use by another process"), run.lock():
@@ -177,7 +179,7 @@ def test_nobody_else_changes_the_record_between_reading_and_writing_it(run, monk
 
     original = Predictions.write
     monkeypatch.setattr(Predictions, "write", write)  # otherwise file and record could come from different processes
-    monkeypatch.setattr(evaluate_module, "_merged", lambda *arguments: check() or merge(*arguments))
+    monkeypatch.setattr(evaluate_module, "merge_evaluations", lambda *arguments: check() or merge(*arguments))
     left = run.folder / ".evaluation.json.1.tmp"
     left.touch()  # left by a killed process
     evaluate(run, [36], examples=5, say=print)
@@ -185,6 +187,26 @@ def test_nobody_else_changes_the_record_between_reading_and_writing_it(run, monk
     assert not left.exists()
     with run.lock():
         pass
+
+
+@pytest.mark.parametrize("is_finished", [False, True])
+def test_predictions_of_a_run_that_is_trained_longer_meanwhile_are_not_those_of_its_new_weights(
+    run, tmp_path, monkeypatch, is_finished
+):
+    folder = shutil.copytree(run.folder, tmp_path / "run")
+    predict = evaluate_module._predict
+
+    def train_longer_and_predict(*arguments):
+        request = None if is_finished else StopRequest(further_steps=1)
+        with nullcontext() if is_finished else pytest.raises(StoppedError):
+            train(open_run(folder, {"training.examples": "112"}), say=print, request=request)
+        predict(*arguments)
+
+    monkeypatch.setattr(evaluate_module, "_predict", train_longer_and_predict)
+    with pytest.raises(ValueError, match=r"was trained longer while it was being evaluated.*evaluate again"):
+        evaluate(open_run(folder), [36], examples=4, say=print)
+    assert not (folder / "evaluation.json").exists()
+    assert not (folder / "predictions").exists()
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from liere.runs.longer import is_longer, make_longer
 from liere.runs.run import FACTS, open_run
 from liere.runs.stored_data import read_stored_data
 from liere.training.fit import train
+from liere.training.optimizer import _FusedAdamW
 from liere.training.stop_requests import StoppedError, StopRequest
 from tests.training.tiny import STEPS, make_run, quiet
 
@@ -158,13 +159,30 @@ def test_a_run_that_reached_its_target_is_not_for_want_of_examples(tmp_path):
 
 def test_the_optimizer_goes_on_with_its_averages(finished, folder, monkeypatch):
     seen = {}
-    original = torch.optim.AdamW.step
+    original = _FusedAdamW.step  # torch may have replaced that of AdamW in it
 
     def step(self, *arguments, **options):
         seen.setdefault("averages", [state["exp_avg"].clone() for state in self.state.values()])
         return original(self, *arguments, **options)
 
-    monkeypatch.setattr(torch.optim.AdamW, "step", step)
+    monkeypatch.setattr(_FusedAdamW, "step", step)
     train(open_run(folder, LONGER), say=print)
     saved = load_checkpoint(finished.checkpoints / "last.ckpt").optimizer["state"]
     assert all(torch.equal(one, state["exp_avg"]) for one, state in zip(seen["averages"], saved.values(), strict=True))
+
+
+def test_evaluations_that_a_killed_attempt_has_set_aside_are_kept(finished, folder, monkeypatch):
+    def fail(*arguments):
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(longer, "save_checkpoint", fail)
+        with pytest.raises(ZeroDivisionError):
+            make_longer(open_run(folder, LONGER))
+    train(open_run(folder), say=print)  # restores the shorter run
+    evaluate(open_run(folder), [48], examples=4, say=print)
+    kept = open_run(make_longer(open_run(folder, LONGER)))
+    assert [record["size"] for record in kept.evaluations()] == [36, 48]
+    assert all(kept.predictions_file(record).exists() for record in kept.evaluations())
+    assert not (folder / "predictions").exists()
+    assert open_run(folder).evaluations() == []

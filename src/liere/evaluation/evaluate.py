@@ -31,6 +31,7 @@ from liere.runs.data_of_run import load_data
 from liere.runs.image_classifier import ImageClassifier
 from liere.runs.locking import confirm_lock
 from liere.runs.model import load_model
+from liere.runs.records import merge_evaluations
 from liere.runs.run import Run
 from liere.runs.trainer import make_trainer
 from liere.vit import AttentionScale, VisionTransformer
@@ -65,7 +66,7 @@ def evaluate(
     Raises:
         ValueError: If the run is not finished, or a size is not available.
     """
-    run.result()
+    result = run.result()
     wanted = [Condition(one) if isinstance(one, int) else one for one in conditions]
     data = {condition: _load(run, condition, examples) for condition in wanted}
     batch_size = max(100 // run.data.test_views, 1) if batch_size is None else batch_size
@@ -85,7 +86,7 @@ def evaluate(
         model.placement = offsets[condition]
         _predict(trainer, predictor, _Data(split, batch_size, run.config.hardware.workers))
         if trainer.is_global_zero:
-            record = _write(run, condition, split, gather.predictions(), examples, weights)
+            record = _write(run, result, condition, split, gather.predictions(), examples, weights)
             records.append(record)
             say(f"{run.folder.name}: {_sentence(record)}")
     return records
@@ -107,9 +108,15 @@ def _offsets(
 
 
 def _write(
-    run: Run, condition: Condition, split: ExampleSet, predictions: Predictions, asked: int | None, weights: Path
+    run: Run,
+    result: dict[str, Any],
+    condition: Condition,
+    split: ExampleSet,
+    predictions: Predictions,
+    asked: int | None,
+    weights: Path,
 ) -> dict[str, Any]:
-    """Write predictions and their scores to the run, and return the record in `evaluation.json`."""
+    """Write predictions and their scores to the run, unless its result has changed, and return their record."""
     skipped = len(split) - len(predictions.ids)
     if skipped and not split.can_skip:
         raise InputError(f"{skipped} of {len(split)} test examples were not predicted: evaluate again")
@@ -128,9 +135,14 @@ def _write(
         "predictions": file.relative_to(run.folder).as_posix(),
     }
     with run.lock(LOCK_PATIENCE):  # another process may be evaluating the same run
+        if not run.result_file.exists() or run.result() != result:
+            raise InputError(
+                f"{run.folder} was trained longer while it was being evaluated, so these predictions are not those of "
+                "its new weights, and are not saved: evaluate again once it has finished"
+            )
         run.remove_unfinished()
         predictions.write(file)
-        merged = _merged(run.evaluations(), [record])
+        merged = merge_evaluations(run.evaluations(), [record])
         confirm = partial(confirm_lock, run.folder)
         write_atomically(run.evaluation_file, json.dumps(merged, indent=1) + "\n", confirm)
     return record
@@ -216,11 +228,6 @@ class _Gather(pl.Callback):  # type: ignore[misc, name-defined]
         # An example occurs twice if it replaces an unreadable file, or is in the extra batch of a process.
         by_id = {record[0]: record for record in records}
         return Predictions(*map(list, zip(*(by_id[number] for number in sorted(by_id)), strict=True)))
-
-
-def _merged(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    found = {(record["weights"], Condition.of(record)): record for record in [*old, *new]}
-    return [found[key] for key in sorted(found)]
 
 
 def _sentence(record: dict[str, Any]) -> str:

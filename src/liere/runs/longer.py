@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from liere.errors import InputError
-from liere.files.reading import check_regular
+from liere.files.reading import DamagedError, check_regular
 from liere.files.writing import write_atomically
 from liere.runs.checkpoints import PREVIOUS, load_newest, remove_checkpoint, save_checkpoint
+from liere.runs.records import merge_evaluations, read_evaluations
 from liere.runs.run import FACTS, Run, open_run
 
 __all__ = ["is_longer", "make_longer"]
 
-RESULTS = ("result.json", "evaluation.json", "predictions", "final.safetensors")
+RESULT, EVALUATIONS, PREDICTIONS, WEIGHTS = "result.json", "evaluation.json", "predictions", "final.safetensors"
 """Results of the shorter run, moved in this order, so that an interrupted move leaves an unfinished run."""
 UP = ("..", "..")
 """Path from the folder of the shorter run to that of the run."""
@@ -78,8 +81,10 @@ def _set_aside(shorter: Run, kept: Path) -> None:
     if stored is not None and stored.root_from_run is not None:
         way = os.path.normpath(os.path.join(*UP, stored.root_from_run))
         dataclasses.replace(stored, root_from_run=way).write(kept / FACTS)
-    for name in RESULTS:
-        _move(shorter.folder / name, kept / name)
+    _move(shorter.folder / RESULT, kept / RESULT)
+    _move_evaluations(shorter.folder / EVALUATIONS, kept / EVALUATIONS)
+    _move_files(shorter.folder / PREDICTIONS, kept / PREDICTIONS)
+    _move(shorter.folder / WEIGHTS, kept / WEIGHTS)
 
 
 def _check(shorter: Run, run: Run) -> None:
@@ -89,6 +94,24 @@ def _check(shorter: Run, run: Run) -> None:
             f"{run.folder} was created with another configuration, and only training.examples can be increased: "
             "choose another --out"
         )
+
+
+def _move_evaluations(path: Path, kept: Path) -> None:
+    """Move evaluations to those that an attempt that was killed has set aside: the run may have been restored since."""
+    with suppress(FileNotFoundError, DamagedError):  # what is missing or damaged cannot be merged
+        merged = merge_evaluations(read_evaluations(kept), read_evaluations(path))
+        write_atomically(path, json.dumps(merged, indent=1) + "\n")
+    _move(path, kept)
+
+
+def _move_files(path: Path, kept: Path) -> None:
+    """Move a folder; files of the same names replace those that an attempt that was killed has set aside."""
+    if any(folder.is_symlink() or not folder.is_dir() for folder in (path, kept)):
+        _move(path, kept)
+        return
+    for file in list(path.iterdir()):
+        _move(file, kept / file.name)
+    path.rmdir()
 
 
 def _move(path: Path, kept: Path) -> None:

@@ -13,7 +13,7 @@ from liere.runs.conditions import Condition
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError  # isort: skip
 
-__all__ = ["COLUMNS", "read_evaluations", "read_metrics", "read_result"]
+__all__ = ["COLUMNS", "merge_evaluations", "read_evaluations", "read_metrics", "read_result"]
 
 COLUMNS = ("step", "examples", "seconds", "learning_rate", "train_loss", "val_loss", "val_accuracy")
 WHOLE_COLUMNS = ("step", "examples")
@@ -113,6 +113,12 @@ def read_evaluations(path: Path) -> list[dict[str, Any]]:
             raise DamagedError(f"{path} is damaged ({key[1].describe()} is repeated)")
         found.add(key)
     return content
+
+
+def merge_evaluations(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the evaluations of both lists in order; a new one replaces an old one of the same condition."""
+    found = {(record["weights"], Condition.of(record)): record for record in [*old, *new]}
+    return [found[key] for key in sorted(found)]
 
 
 def read_metrics(path: Path) -> list[dict[str, str]]:
