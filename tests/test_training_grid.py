@@ -72,6 +72,15 @@ def test_weights_without_a_grid_are_loaded_strictly():
         small_model(seed=1).load_state_dict(old)
 
 
+@pytest.mark.parametrize(
+    "state", [torch.ones(1000), torch.tensor([4.0, float("nan")]), torch.ones(2, device="meta"), [4, 5], None]
+)
+def test_what_is_no_grid_is_ignored(state):
+    model = small_model()
+    model.load_state_dict({**model.state_dict(), KEY: state})  # a warning would fail the test
+    assert model.state_dict()[KEY].tolist() == [4, 4]
+
+
 def test_the_grid_survives_files_copies_and_wrappers(tmp_path):
     model = small_model()
     buffer = io.BytesIO()

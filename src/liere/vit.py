@@ -201,13 +201,13 @@ class VisionTransformer(nn.Module):
 
     def set_extra_state(self, state: Any) -> None:
         """Warn if the weights of a state dict were trained with a grid that implies different positions."""
-        is_known = isinstance(state, Tensor) and state.device.type != "meta" and bool(state.isfinite().all())
-        trained = tuple(map(int, state.flatten().tolist())) if is_known else self.grid
+        is_grid = isinstance(state, Tensor) and not state.is_meta and state.numel() == len(self.grid)
+        trained = tuple(map(int, state.flatten().tolist())) if is_grid and state.isfinite().all() else self.grid
         spans_same = isinstance(self.encoding, RotaryEncoding) and self.position_policy == "rescale"
         is_free = not self.encoding.has_coordinates or (spans_same and self.attention_scale == "constant")
         if is_free or trained == self.grid:
             return
-        size = tuple(n * p for n, p in zip(trained, self.patch_embed.patch_size, strict=False))
+        size = tuple(n * p for n, p in zip(trained, self.patch_embed.patch_size, strict=True))
         warnings.warn(
             f"these weights were trained with a grid of {trained} tokens, but positions of this model are relative to "
             f"{self.grid}, so its logits may differ from those in training: create it with image_size={size}, which "

@@ -135,7 +135,7 @@ def test_weights_of_another_model_are_named(run, tmp_path):
 
 
 @pytest.mark.slow
-def test_two_processes_write_the_same_bytes(run):
+def test_two_processes_write_the_same(run):
     command = [sys.executable, "-m", "liere.cli", "eval", str(run.folder), "--examples", "45", "--batch-size", "10"]
     outputs = []
     for devices in ("1", "2"):
@@ -149,8 +149,13 @@ def test_two_processes_write_the_same_bytes(run):
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("px: accuracy") == 2
         files = [run.folder / "predictions" / f"final-test-{size}.csv" for size in (36, 48)]
-        outputs.append([file.read_bytes() for file in [*files, run.evaluation_file]])
-    assert outputs[0] == outputs[1]
+        outputs.append(([file.read_bytes() for file in files], run.evaluations()))
+    (files, records), (files_of_two, records_of_two) = outputs
+    assert files_of_two == files
+    for one, two in zip(records, records_of_two, strict=True):
+        # On some processors, a product of matrices depends on where in memory they are, in the last bit.
+        assert two.pop("loss") == pytest.approx(one.pop("loss"), rel=1e-7)
+    assert records_of_two == records
 
 
 def test_ctrl_c_is_an_interrupt_and_sizes_before_are_kept(run, monkeypatch):

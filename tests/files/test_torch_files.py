@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import resource
 import zipfile
@@ -22,9 +23,25 @@ DOUBLED = b"\x80\x02}K\x01" + b"".join(b"q%ch%c\x86" % (number, number) for numb
 """A dictionary whose key is a pair of twice the same pair, and so on: hashing it takes 2^64 steps."""
 
 
+def lists(levels: int, uses: int) -> bytes:
+    """Return a list in a list and so on; each contains the previous one several times, added after it was memorized."""
+    memorize = [b"r" + number.to_bytes(4, "little") for number in range(levels)]
+    added = [b"", *(uses * (b"j" + number.to_bytes(4, "little") + b"a") for number in range(levels - 1))]
+    return b"\x80\x02" + b"".join(b"]" + one + other for one, other in zip(memorize, added, strict=True)) + b"."
+
+
 def colliding(count: int) -> bytes:
     """Return a dictionary of integers that all have the same hash."""
     return pickle.dumps({number * (2**61 - 1): 0 for number in range(count)}, protocol=2)
+
+
+HOSTILE = {
+    "nested": NESTED,
+    "doubled": DOUBLED,
+    "colliding": colliding(50),
+    "nested lists": lists(101, 1),
+    "doubled lists": lists(30, 2),
+}
 
 
 def archive(path: Path, content: bytes, name: str = "data.pkl") -> Path:
@@ -50,7 +67,7 @@ def test_files_of_torch_pass(tmp_path: Path, new: bool) -> None:
     assert weights.keys() == layer.state_dict().keys()
 
 
-@pytest.mark.parametrize("content", [NESTED, DOUBLED, colliding(50)], ids=["nested", "doubled", "colliding"])
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("name", ["data.pkl", "DATA.PKL"])
 def test_hostile_pickles_are_refused(tmp_path: Path, content: bytes, name: str) -> None:
     """Both readers reject them in an archive."""
@@ -61,7 +78,7 @@ def test_hostile_pickles_are_refused(tmp_path: Path, content: bytes, name: str) 
         load_checkpoint(path)
 
 
-@pytest.mark.parametrize("content", [NESTED, DOUBLED, colliding(50)], ids=["nested", "doubled", "colliding"])
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_pickles_before_an_archive_are_refused(tmp_path: Path, content: bytes) -> None:
     """Torch reads a file that does not start as an archive in the old format, even if an archive follows."""
     harmless = archive(tmp_path / "harmless.pt", pickle.dumps({}, protocol=2))
@@ -72,6 +89,52 @@ def test_hostile_pickles_before_an_archive_are_refused(tmp_path: Path, content: 
         load_weights(path)
     with pytest.raises(CheckpointError, match=r"w\.pt"):
         load_checkpoint(path)
+
+
+FOREIGN = {
+    "bytes": ("_codecs.encode", b"c_codecs\nencode\nX\x01\0\0\0aX\x06\0\0\0latin1\x86R"),
+    "a byte array of 4 GB": ("builtins.bytearray", b"cbuiltins\nbytearray\n\x8a\x05\0\0\0\0\x01\x85R"),
+    "a set": ("EMPTY_SET", b"\x8f"),
+    "a module that is not imported": ("numpy.core.multiarray.scalar", b"cnumpy.core.multiarray\nscalar\n"),
+    "a size of another size": ("a call", b"ctorch\nSize\nctorch\nSize\nK\x02\x85R\x85R"),
+    "a counter of a number": ("a call", b"ccollections\nCounter\nK\x02\x85R"),
+    "a call of a tensor": ("a call", b"K\x02)R"),
+    "the state of a number": ("BUILD of another object", b"K\x02}b"),
+    "an item of a list": ("SETITEM of another object", b"]K\x00K\x01s"),
+    "an element of a dictionary": ("APPEND of another object", b"}K\x01a"),
+    "a reference to a string": ("references", b"X\x01\0\0\0aQ"),
+    "a tuple of tuples of tuples as a key": ("keys", b"}K\x01\x85\x85\x85K\x01s"),
+    "a type as a key": ("keys", b"}ctorch\nfloat32\nK\x01s"),
+}
+"""Objects that torch can read, or only seems to, but that are in no file of tensors."""
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_only_what_files_of_tensors_contain_is_read(tmp_path: Path, kind: str) -> None:
+    """Both formats are rejected before torch reads them."""
+    what, content = FOREIGN[kind]
+    path, pickled = tmp_path / "w.pt", b"\x80\x02" + content + b"."
+    for write in (lambda: archive(path, pickled), lambda: path.write_bytes(pickled)):
+        write()
+        with pytest.raises(DamagedError, match=rf"w\.pt contains .*{what}.*: save model\.state_dict\(\)"):
+            check_torch_file(path)
+
+
+def test_dictionaries_have_few_keys_that_are_tuples(tmp_path: Path) -> None:
+    """The hashes of tuples can be made to collide, so that a dictionary of many takes hours to read."""
+    path = tmp_path / "w.pt"
+    for count, passes in ((1_000, True), (1_001, False)):
+        torch.save({"pairs": {(number, "a"): 0 for number in range(count)}}, path)
+        with contextlib.nullcontext() if passes else pytest.raises(DamagedError, match="keys that no file"):
+            check_torch_file(path)
+
+
+@pytest.mark.parametrize("tensor", [torch.ones(3, device="meta"), torch.eye(3).to_sparse()], ids=["meta", "sparse"])
+def test_tensors_without_plain_memory_are_refused(tmp_path: Path, tensor: torch.Tensor) -> None:
+    """No weights are stored like that."""
+    torch.save({"weight": tensor}, tmp_path / "w.pt")
+    with pytest.raises(DamagedError, match=r"w\.pt contains torch\._utils\._rebuild_"):
+        check_torch_file(tmp_path / "w.pt")
 
 
 @pytest.mark.parametrize("content", [b"", b"\x80\x02", b"\x80\x02.", b"\x80\x02a.", b"\x80\x02h\x07.", b"\x80\x02u."])
@@ -110,7 +173,7 @@ def test_an_empty_file_is_damage(tmp_path: Path) -> None:
 
 def test_archives_hold_no_more_than_their_size(tmp_path: Path) -> None:
     """Torch does not compress, so a compressed member is rejected."""
-    path, content = tmp_path / "w.pt", pickle.dumps(5_000 * "a")
+    path, content = tmp_path / "w.pt", pickle.dumps(5_000 * "a", protocol=2)
     archive(path, content)
     check_torch_file(path)
     for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2):

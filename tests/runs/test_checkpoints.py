@@ -42,6 +42,9 @@ CHANGES = [
     {"exp_avg": torch.ones(30, 40).long()},
     {"exp_avg": None},
     {"exp_avg": 0.5},
+    {"exp_avg": torch.zeros(1).expand(30, 40)},  # a fused optimizer would write behind its memory
+    {"exp_avg": torch.zeros(30, 80)[:, :40]},
+    {"exp_avg": torch.zeros(1200).as_strided((30, 40), (1, 1))},
     {"step": torch.tensor(math.nan)},
     {"more": torch.ones(())},
     {"number": 2},
@@ -55,6 +58,8 @@ BESTS = [
     {"accuracy": 1.5},
     {"accuracy": math.nan},
     {"loss": []},
+    {"more": torch.ones(3)},
+    {"more": "more"},
 ]
 
 
@@ -228,13 +233,13 @@ class TestDamaged:
             *(("state_dict", content) for content in (None, {"weight": 1.0}, [])),
             *(("state_dict", content) for content in ({}, {"weight": torch.ones(30, 41), "bias": torch.ones(30)})),
             ("state_dict", {"weight": torch.ones(30, 40, dtype=torch.int64), "bias": torch.ones(30)}),
-            ("state_dict", {"weight": torch.ones(30, 40).to_sparse(), "bias": torch.ones(30)}),
             ("optimizer", {"state": [1], "param_groups": []}),
             *(("optimizer", changed_optimizer(**change)) for change in CHANGES),
             *(("journal", content) for content in (None, {}, {"losses": [1.0, 2]})),
             ("journal", {"losses": "many", "best": None, "reached_target": False}),
             ("journal", {"losses": [1.0, -1], "best": None, "reached_target": False}),
             ("journal", {"losses": [1.0, 2], "best": 3, "reached_target": False}),
+            ("journal", {"losses": [1.0, 2], "best": None, "reached_target": False, "more": 1}),
             *(("journal", changed_best(**change)) for change in BESTS),
         ],
     )
@@ -245,6 +250,13 @@ class TestDamaged:
         assert found.step == 1
         wrong = "optimizer" if (field, value) == ("step", 3) else field
         assert line.endswith(f"last.ckpt is damaged (invalid {wrong}): it is not used")
+
+    def test_the_order_of_axes_in_memory_does_not_matter(self, folder):
+        """The optimizer state of a parameter is laid out like the parameter, which may be a transposed matrix."""
+        transposed = changed_optimizer(exp_avg=torch.ones(40, 30).T, exp_avg_sq=torch.ones(40, 30).T)
+        torch.save({"format": FORMAT} | vars(make_checkpoint(2)) | {"optimizer": transposed}, folder / "last.ckpt")
+        found, refused = load_newest(folder, "this run", 100, like=make_checkpoint(1).state_dict, kept=KEPT)
+        assert (found.step, refused) == (2, [])
 
     def test_a_checkpoint_of_another_run_is_refused(self, folder):
         save_checkpoint(make_checkpoint(9, "another run"), folder)

@@ -66,7 +66,11 @@ def check_content(
         raise ForeignCheckpointError(f"{path} is from another version (it differs in {differing}): it is not used")
     if fingerprint is not None and content["fingerprint"] != fingerprint:
         raise ForeignCheckpointError(f"{path} belongs to a run with another configuration: it is not used")
-    if (wrong := _wrong_field(content, steps, like, kept)) is not None:
+    try:
+        wrong = _wrong_field(content, steps, like, kept)
+    except Exception as error:  # by comparing what no checkpoint contains
+        raise CheckpointError(f"{path} is damaged ({type(error).__name__} in its fields): it is not used") from error
+    if wrong is not None:
         raise CheckpointError(f"{path} is damaged (invalid {wrong}): it is not used")
     return Checkpoint(**content)
 
@@ -122,24 +126,39 @@ def _is_optimizer(content: Any, step: int, kept: list[dict[str, torch.Size]] | N
 
 
 def _fits(state: dict[str, Any], shapes: dict[str, torch.Size]) -> bool:
-    """Return whether the optimizer state of a parameter has exactly the expected entries and shapes."""
+    """Return whether the optimizer state of a parameter has exactly the expected entries and shapes.
+
+    Fused optimizers update it as one range of memory, and would write outside of it if it were smaller than it claims.
+    """
     return state.keys() == shapes.keys() and all(
         isinstance(value, Tensor)
         and value.layout == torch.strided
+        and _is_dense(value)
         and value.is_floating_point()
         and value.shape == shapes[name]
         for name, value in state.items()
     )
 
 
+def _is_dense(tensor: Tensor) -> bool:
+    """Return whether the elements fill a range of memory, in whatever order of the axes, as in any parameter."""
+    filled = 1
+    for stride, length in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if length > 1 and stride != filled:
+            return False
+        filled *= length
+    return True
+
+
 def _is_journal(content: Any, step: int) -> bool:
-    if not isinstance(content, dict) or not {"losses", "best", "reached_target"} <= content.keys():
+    if not isinstance(content, dict) or content.keys() != {"losses", "best", "reached_target"}:
         return False
     losses, best = content["losses"], content["best"]
     if not isinstance(losses, list) or [type(number) for number in losses] != [float, int] or losses[1] < 0:
         return False
     is_best = best is None or (
         isinstance(best, dict)
+        and best.keys() == {"step", "accuracy", "loss"}
         and [type(best.get(name)) for name in ("step", "accuracy", "loss")] == [int, float, float]
         and 0 < best["step"] <= step
         and 0 <= best["accuracy"] <= 1
