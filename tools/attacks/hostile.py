@@ -21,6 +21,8 @@ __all__ = [
     "TEXTS",
     "hostile_cifar",
     "hostile_images",
+    "hostile_labels",
+    "hostile_lists",
     "hostile_npz",
     "hostile_videos",
     "hostile_yaml",
@@ -68,6 +70,38 @@ def hostile_yaml(canary: Path) -> dict[str, bytes]:
         "of a number too large": b"training: {examples: %s}\n" % (b"9" * 5_000),
         "with a binary field": b"title: !!binary aGVsbG8=\n",
     }
+
+
+def hostile_labels(canary: Path) -> dict[str, Maker]:
+    """Return makers of JSON files that are not lists of labels."""
+    labels = {
+        "has a label of -1": b"[-1]",
+        "has a label of a billion": b"[1000000000]",
+        "has labels that are not integers": b'[1.5, true, null, "0", NaN, 1e999]',
+        "has lists as labels": b"[" + b"[0]," * 1_000 + b"[0]]",
+        "has a million labels": b"[" + b"0," * 1_000_000 + b"0]",
+    }
+    return special_files() | {f"is {what}": _write(text) for what, text in TEXTS.items()} | _written(labels)
+
+
+def hostile_lists(canary: Path) -> dict[str, Maker]:
+    """Return makers of lists of videos with lines that do not name one in its folder."""
+    lines = {
+        "names a file outside": b"ApplyEyeMakeup/../../../../../../etc/hostname 1\n",
+        "names an absolute path": b"/etc/hostname 1\n",
+        "names a device": b"ApplyEyeMakeup/../../../../../../../../dev/zero 1\n",
+        "names a file with a NUL": b"ApplyEyeMakeup/v\0.avi 1\n",
+        "names an address": b"http://127.0.0.1:9/x.avi 1\n",
+        "names a file of a million letters": b"ApplyEyeMakeup/" + b"v" * 1_000_000 + b".avi 1\n",
+        "has numbers that are too large": b"9" * 5_000 + b" ApplyEyeMakeup\n",
+        "has digits of another script": "\u0663 ApplyEyeMakeup\n".encode(),
+        "has a million lines": b"ApplyEyeMakeup/v.avi 1\n" * 1_000_000,
+    }
+    return special_files() | {f"is {what}": _write(text) for what, text in TEXTS.items()} | _written(lines)
+
+
+def _written(contents: dict[str, bytes]) -> dict[str, Maker]:
+    return {what: _write(content) for what, content in contents.items()}
 
 
 def _write(data: bytes) -> Maker:
@@ -214,27 +248,30 @@ def _zip_bomb(path: Path) -> None:
         archive.writestr("labels.npy", _npy(HEADER % f"({examples},)", labels))
 
 
-def hostile_cifar(canary: Path) -> dict[str, Maker]:
+CIFAR_MEMBERS = {
+    "cifar10": [f"cifar-10-batches-py/data_batch_{number}" for number in range(1, 6)]
+    + ["cifar-10-batches-py/test_batch", "cifar-10-batches-py/batches.meta"],
+    "cifar100": [f"cifar-100-python/{name}" for name in ("train", "test", "meta")],
+}
+
+
+def hostile_cifar(canary: Path, name: str) -> dict[str, Maker]:
     """Return makers of invalid or hostile CIFAR archives."""
-    folder = "cifar-10-batches-py"
+    members = CIFAR_MEMBERS[name]
     code = pickle.dumps({b"data": _Code(canary), b"labels": [0]}, protocol=2)
     deep = b"\x80\x02" + b"(" * 100_000 + b"."
     return special_files() | {
-        "has batches with code": _tar({f"{folder}/{name}": code for name in _cifar_names()}),
-        "has batches nested too deep": _tar({f"{folder}/{name}": deep for name in _cifar_names()}),
+        "has batches with code": _tar(dict.fromkeys(members, code)),
+        "has batches nested too deep": _tar(dict.fromkeys(members, deep)),
         "has batches that ask for 10 GB": _tar(
-            {f"{folder}/{name}": b"\x80\x04\x8e" + struct.pack("<Q", 10 * GIGABYTE) + b"." for name in _cifar_names()}
+            dict.fromkeys(members, b"\x80\x04\x8e" + struct.pack("<Q", 10 * GIGABYTE) + b".")
         ),
         "has members that lead out of it": _tar({f"{'../' * depth}{ESCAPED}": b"x" for depth in range(1, 5)}),
-        "has links that lead out of it": _tar_links,
-        "unpacks to 3 GB": _tar_bomb,
+        "has links that lead out of it": lambda path: _tar_links(path, members),
+        "unpacks to 3 GB": lambda path: _tar_bomb(path, members[0]),
         "is a pickle": _write(pickle.dumps(_Code(canary))),
         "is an archive and a terabyte of zeros": _sparse(gzip.compress(bytes(1024))),
     }
-
-
-def _cifar_names() -> list[str]:
-    return [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch", "batches.meta"]
 
 
 def _tar(members: dict[str, bytes]) -> Maker:
@@ -248,16 +285,16 @@ def _tar(members: dict[str, bytes]) -> Maker:
     return make
 
 
-def _tar_links(path: Path) -> None:
+def _tar_links(path: Path, members: list[str]) -> None:
     with tarfile.open(path, "w:gz") as archive:
-        for name in _cifar_names():
-            member = tarfile.TarInfo(f"cifar-10-batches-py/{name}")
+        for name in members:
+            member = tarfile.TarInfo(name)
             member.type, member.linkname = tarfile.SYMTYPE, "/dev/zero"
             archive.addfile(member)
 
 
-def _tar_bomb(path: Path) -> None:
-    member = tarfile.TarInfo("cifar-10-batches-py/data_batch_1")
+def _tar_bomb(path: Path, name: str) -> None:
+    member = tarfile.TarInfo(name)
     member.size = 3 * GIGABYTE
     # A gzip file may consist of several compressed members, which are all identical here.
     path.write_bytes(gzip.compress(member.tobuf()) + 3 * 64 * gzip.compress(bytes(GIGABYTE // 64)))
