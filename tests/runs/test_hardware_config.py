@@ -38,12 +38,12 @@ def test_more_gpus_than_there_are_are_reported(gpus):
         HardwareConfig(accelerator="auto", devices=3).check()
 
 
-@pytest.mark.parametrize(("name", "most"), [("workers", 64), ("devices", 8)])
-def test_far_too_many_processes_are_refused(gpus, monkeypatch, name, most):
+@pytest.mark.parametrize(("name", "most"), [("workers", 64), ("devices", 8), ("threads", 128)])
+def test_far_too_many_processes_or_threads_are_refused(gpus, monkeypatch, name, most):
     gpus(0)
     monkeypatch.setattr(hardware_config, "available_cores", lambda: 2)
     HardwareConfig(**{name: most}).check()
-    with pytest.raises(ValueError, match=rf"hardware.{name} is {most + 1}, far too many processes for 2 cores: use at"):
+    with pytest.raises(ValueError, match=rf"hardware.{name} is {most + 1}, far too many for 2 cores: use at most {most}"):
         HardwareConfig(**{name: most + 1}).check()
 
 

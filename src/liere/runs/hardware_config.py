@@ -15,9 +15,9 @@ from pydantic import BeforeValidator, Field  # isort: skip  (`liere.config_field
 
 __all__ = ["HardwareConfig"]
 
-MOST_PROCESSES = {"workers": 32, "devices": 4}
-"""Processes per core: more would only exhaust the memory. Workers may wait for files, training processes compute."""
-LEAST_ALLOWED = 8  # on any machine
+MOST_PER_CORE = {"workers": 32, "devices": 4, "threads": 16}
+"""More would only exhaust the memory, or the processes of the machine. Workers may wait for files, others compute."""
+LEAST_ALLOWED = {"workers": 8, "devices": 8, "threads": 128}  # a run of a large machine may be tested on a small one
 
 
 class HardwareConfig(Section):
@@ -62,10 +62,9 @@ class HardwareConfig(Section):
         if self.accelerator != "cpu" and 0 < gpus < self.devices:
             raise InputError(f"hardware.devices is {self.devices}, but torch finds {gpus}: use at most that many")
         cores = available_cores()
-        processes = {"workers": self.workers, "devices": 0 if self.accelerator != "cpu" and gpus else self.devices}
-        for name, number in processes.items():
-            most = max(MOST_PROCESSES[name] * cores, LEAST_ALLOWED)
+        processes = 0 if self.accelerator != "cpu" and gpus else self.devices
+        wanted = {"workers": self.workers, "devices": processes, "threads": self.threads or 1}
+        for name, number in wanted.items():
+            most = max(MOST_PER_CORE[name] * cores, LEAST_ALLOWED[name])
             if number > most:
-                raise InputError(
-                    f"hardware.{name} is {number}, far too many processes for {cores} cores: use at most {most}"
-                )
+                raise InputError(f"hardware.{name} is {number}, far too many for {cores} cores: use at most {most}")
