@@ -42,6 +42,21 @@ def planes(speeds: str, size: int, norm: float, seed: int, mixed: bool) -> torch
     return (X - X.mT) / 2
 
 
+def conference(size: int, norm: float, seed: int) -> torch.Tensor:
+    """Return a skew conference matrix (Paley's, of prime `size - 1`) with random signs, of this spectral norm.
+
+    All its planes turn alike and all its entries have one magnitude, so that rounding errors add up, not cancel.
+    """
+    prime = size - 1
+    squares = torch.tensor([k * k % prime for k in range(1, prime)])
+    difference = torch.arange(prime)[:, None] - torch.arange(prime)
+    X = torch.ones(size, size, dtype=torch.float64)
+    X[1:, 1:] = 2.0 * torch.isin(difference % prime, squares) - 1
+    signs = 2.0 * torch.randint(2, (size,), generator=torch.Generator().manual_seed(seed)) - 1
+    X = signs[:, None] * X * signs * norm / math.sqrt(prime)
+    return X.triu(1) - X.triu(1).mT
+
+
 def product(a, b):
     """Return `a @ b` of long doubles, from products of pieces of 22 bits, which are exact and fast in fp64."""
 
@@ -120,3 +135,22 @@ def test_fp64_along_rays(size, step, speeds, seed, multiple):
     positions = torch.arange(33, dtype=torch.float64)[:, None]
     (R,) = position_rotations(positions, X[None, None, None, None])
     check(R[0, multiple, 0], multiple * X, multiple * step, 4 + size / 4, 4 + size / 2)
+
+
+@pytest.mark.parametrize("size", [8, 24, 84])
+@pytest.mark.parametrize("norm", [0.3, 1740.0])
+def test_entries_of_one_magnitude(size, norm):
+    """The worst matrices known: their bounds grow with the size."""
+    X = conference(size, norm, size)
+    assert torch.allclose(X @ X.mT, norm**2 * torch.eye(size, dtype=torch.float64))
+    check(exp_skew(X), X, norm, 4 + size / 8, 4 + size / 8)
+    check(exp_skew(X.float()), X.float(), norm, 4 + size, 4 + 2 * size)
+
+
+@pytest.mark.parametrize("size", [8, 24, 68])
+@pytest.mark.parametrize("step", [0.07, 0.4])
+def test_entries_of_one_magnitude_along_rays(size, step):
+    X = conference(size, step, size)
+    positions = torch.arange(33, dtype=torch.float64)[:, None]
+    (R,) = position_rotations(positions, X[None, None, None, None])
+    check(R[0, 32, 0], 32 * X, 32 * step, 4 + size, 4 + 2 * size)

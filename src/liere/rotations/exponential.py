@@ -34,7 +34,8 @@ def exp_skew(X: Float[Tensor, "*batch b b"]) -> Float[Tensor, "*batch b b"]:
 
     In fp64, the error of each entry of `exp(X)` and of `exp(X) exp(X)^T` is at most `4 eps (1 + norm)`, where `norm` is
     the spectral norm of `X`; in fp32 it is at most `(4 + b / 16) eps (1 + norm)` and `(4 + b / 8) eps (1 + norm)`.
-    These bounds were measured for b up to 128 and norms up to 1e4.
+    These bounds were measured for b up to 128 and norms up to 1e4. Matrices whose entries all have one magnitude can
+    exceed them: see `docs/explanation/mathematics.md`.
 
     Args:
         X: Skew-symmetric matrices.
@@ -76,7 +77,7 @@ def position_rotations(
 
     The rotation of a position that is a multiple of another may be computed as a product, which accumulates rounding
     errors: in fp64, the error of each entry is at most `(4 + b / 4) eps (1 + norm)` for `R` and at most
-    `(4 + b / 2) eps (1 + norm)` for `R R^T`.
+    `(4 + b / 2) eps (1 + norm)` for `R R^T`, with the exception that `exp_skew` names.
     """
     try:
         yield from _rotations_by_layer(positions.to(generators.dtype), generators)
