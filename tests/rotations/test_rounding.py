@@ -153,4 +153,4 @@ def test_entries_of_one_magnitude_along_rays(size, step):
     X = conference(size, step, size)
     positions = torch.arange(33, dtype=torch.float64)[:, None]
     (R,) = position_rotations(positions, X[None, None, None, None])
-    check(R[0, 32, 0], 32 * X, 32 * step, 4 + size, 4 + 2 * size)
+    check(R[0, 32, 0], 32 * X, 32 * step, 4 + 3 * size, 4 + 6 * size)
