@@ -98,6 +98,7 @@ FOREIGN = {
     "a module that is not imported": ("numpy.core.multiarray.scalar", b"cnumpy.core.multiarray\nscalar\n"),
     "a size of another size": ("a call", b"ctorch\nSize\nctorch\nSize\nK\x02\x85R\x85R"),
     "a counter of a number": ("a call", b"ccollections\nCounter\nK\x02\x85R"),
+    "a set of tuples": ("a call", b"c__builtin__\nset\n]K\x01\x85a\x85R"),
     "a call of a tensor": ("a call", b"K\x02)R"),
     "the state of a number": ("BUILD of another object", b"K\x02}b"),
     "an item of a list": ("SETITEM of another object", b"]K\x00K\x01s"),

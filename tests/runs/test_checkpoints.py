@@ -267,6 +267,23 @@ class TestDamaged:
         self.refuse(folder, "belongs to a run with another configuration")
         assert load_checkpoint(folder / "last.ckpt").step == 9
 
+    def test_what_could_not_be_read_again_is_an_error_when_it_is_saved_first(self, tmp_path):
+        checkpoint = make_checkpoint(1)
+        sparse = {**checkpoint.state_dict, "buffer": torch.eye(3).to_sparse()}
+        with pytest.raises(
+            ValueError, match=r"model contains torch\._utils\._rebuild_sparse.*: keep only plain"
+        ):
+            save_checkpoint(dataclasses.replace(checkpoint, state_dict=sparse), tmp_path)
+        assert not list(tmp_path.iterdir())
+
+    @pytest.mark.parametrize("dtype", [torch.uint16, torch.float8_e4m3fn, torch.bfloat16, torch.complex64, torch.bool])
+    def test_buffers_of_any_type_are_read_again(self, tmp_path, dtype):
+        state = {"weight": torch.ones(3), "buffer": torch.ones(4, dtype=torch.uint8).to(dtype)}
+        save_checkpoint(dataclasses.replace(make_checkpoint(1), state_dict=state), tmp_path)
+        found = load_checkpoint(tmp_path / "last.ckpt", like=state).state_dict["buffer"]
+        assert found.dtype == dtype
+        assert torch.equal(found.view(torch.uint8), state["buffer"].view(torch.uint8))
+
     def test_the_one_with_the_most_steps_is_used_whatever_its_name(self, folder):
         for one, other in [("last", "x"), ("previous", "last"), ("x", "previous")]:
             (folder / f"{one}.ckpt").replace(folder / f"{other}.ckpt")

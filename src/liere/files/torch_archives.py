@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from liere.files.reading import DamagedError, memory_limit
 
-__all__ = ["check_archive"]
+__all__ = ["UnusualFileError", "check_archive"]
 
 END = struct.Struct("<4s4H2LH")  # end of the list of members
 LOCATOR = struct.Struct("<4sLQL")  # where the 64-bit end of the list is
@@ -27,28 +27,37 @@ ALLOWANCE = 256 * 2**20
 """Bytes that may be read from any file, however little of it is on the disk; see `liere.files.reading`."""
 
 
+class UnusualFileError(DamagedError):
+    """A file that `torch.save` did not write, or not from tensors.
+
+    Attributes:
+        what: What is unusual about it, as the middle of a sentence that begins with its name.
+    """
+
+    def __init__(self, path: Path, what: str, remedy: str = "save it again with torch.save") -> None:
+        super().__init__(f"{path} {what}: {remedy}")
+        self.what = what
+
+
 def check_archive(path: Path, file: BinaryIO, archive: zipfile.ZipFile) -> None:
     """Check an open archive.
 
     Raises:
-        DamagedError: If it is laid out in any other way, or is larger than what is on the disk justifies.
+        UnusualFileError: If it is laid out in any other way, or is larger than what is on the disk justifies.
     """
     members = sorted(archive.infolist(), key=lambda member: member.header_offset)
     claimed = sum(member.file_size for member in members)
     status = os.fstat(file.fileno())
     if claimed > status.st_size:  # torch neither compresses nor repeats members
-        raise DamagedError(
-            f"{path} has {status.st_size:,} bytes, but claims {claimed:,}: save it again with torch.save"
-        )
+        raise UnusualFileError(path, f"has {status.st_size:,} bytes, but claims {claimed:,}")
     on_disk = min(status.st_size, BLOCK * getattr(status, "st_blocks", status.st_size))
     if claimed > (most := memory_limit(on_disk, ALLOWANCE)):
-        raise DamagedError(
-            f"{path} claims {claimed:,} bytes, but with {on_disk:,} bytes on the disk, it may have at most {most:,}: "
-            "save it again with torch.save"
+        raise UnusualFileError(
+            path, f"claims {claimed:,} bytes, but with {on_disk:,} bytes on the disk, it may have at most {most:,}"
         )
     wrong = _wrong_end(file, len(members), archive.start_dir) or _wrong_members(file, members, archive.start_dir)
     if wrong is not None:
-        raise DamagedError(f"{path} is damaged, or was not written by torch.save ({wrong}): save it again")
+        raise UnusualFileError(path, f"is not laid out as by torch.save ({wrong})")
 
 
 def _wrong_end(file: BinaryIO, count: int, start: int) -> str | None:

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import torch
 
 from liere.files.reading import DamagedError, open_regular, shorten
-from liere.files.torch_archives import check_archive
+from liere.files.torch_archives import UnusualFileError, check_archive
 
 __all__ = ["check_torch_file"]
 
@@ -47,8 +47,11 @@ CALLED = {
     "torch Size": r"\(\(.*\)\)",
     "torch device": r"\(scalar(,scalar)?\)",
     "torch.serialization _get_layout": r"\(scalar\)",
-    "torch._utils _rebuild_tensor_v2": ".*",
+    "__builtin__ complex": r"\(scalar,scalar\)",
+    "__builtin__ set": r"\(list of scalars\)",
     "torch._utils _rebuild_tensor": ".*",
+    "torch._utils _rebuild_tensor_v2": ".*",
+    "torch._utils _rebuild_tensor_v3": ".*",  # of newer dtypes, such as uint16
     "torch._utils _rebuild_parameter": ".*",
 }
 """Functions that files of tensors call, with the kinds of arguments that they may have."""
@@ -124,8 +127,8 @@ class _PickleCheck:
         except (IndexError, KeyError, UnicodeDecodeError) as error:
             raise DamagedError(f"{self.path} is damaged ({type(error).__name__} in its pickle)") from None
 
-    def _foreign(self, what: str) -> DamagedError:
-        return DamagedError(f"{self.path} contains {what}: save model.state_dict()")
+    def _foreign(self, what: str) -> UnusualFileError:
+        return UnusualFileError(self.path, f"contains {what}", "save model.state_dict()")
 
     def _step(self, operation: pickletools.OpcodeInfo, argument: Any) -> None:
         name = operation.name
@@ -171,7 +174,7 @@ class _PickleCheck:
         if name in SCALARS:
             kind = "scalar"
         elif name in LISTS:
-            kind = "list"
+            kind = "list of scalars"
         elif name in DICTIONARIES:
             kind = "dictionary"
         elif "TUPLE" in name:
@@ -190,9 +193,11 @@ class _PickleCheck:
             fits = container.kind.endswith("dictionary")
             self._check_keys(added[0::2])
         else:
-            fits = container.kind == "list"
+            fits = container.kind.startswith("list")
         if not fits:
             raise self._foreign(f"objects that no file of tensors has ({name} of another object in its pickle)")
+        if container.kind == "list of scalars" and any(one.kind != "scalar" for one in added):
+            container.kind = "list"
         container.depth = max([container.depth, *(1 + one.depth for one in added)])
         container.objects += sum(one.objects for one in added)
         self.stack.append(container)

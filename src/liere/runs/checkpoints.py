@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from liere.errors import InputError
+from liere.files.torch_archives import UnusualFileError
 from liere.files.torch_files import check_torch_file
 from liere.files.writing import is_system_error, write_atomically
 from liere.runs.checkpoint_content import Checkpoint, CheckpointError, ForeignCheckpointError, check_content
@@ -43,14 +45,30 @@ def save_checkpoint(checkpoint: Checkpoint, folder: Path, confirm: Callable[[], 
 
     Raises:
         OSError: If it cannot be written; existing checkpoints are then unchanged.
+        ValueError: If the first checkpoint of a run contains anything that `load_checkpoint` would reject.
     """
     if confirm is not None:
         confirm()
     finish_saving(folder)
+    new, is_first = folder / f"new-{LAST}", not (folder / LAST).exists()
     buffer = io.BytesIO()
     torch.save({"format": FORMAT} | vars(checkpoint), buffer)
-    write_atomically(folder / f"new-{LAST}", buffer.getbuffer(), confirm)
+    write_atomically(new, buffer.getbuffer(), confirm)
+    if is_first:
+        _check_first(new)
     finish_saving(folder)
+
+
+def _check_first(path: Path) -> None:
+    """Remove a checkpoint and raise `InputError` if it could not be read: now, not when the run is resumed."""
+    try:
+        check_torch_file(path)
+    except UnusualFileError as error:
+        path.unlink()
+        raise InputError(
+            f"a checkpoint of this model {error.what}, so that training could not be resumed from it: keep only plain "
+            "tensors in the parameters and buffers of the model"
+        ) from None
 
 
 def save_sharded_checkpoint(checkpoint: Checkpoint, folder: Path, confirm: Callable[[], None] | None = None) -> None:
@@ -201,6 +219,8 @@ def _read_file(path: Path) -> dict[str, Any]:
         content = None if damaged else torch.load(path, map_location="cpu", weights_only=True)
     except MemoryError:
         raise  # the file may be fine
+    except UnusualFileError as error:
+        raise CheckpointError(f"{path} is damaged or not a checkpoint (it {error.what}): it is not used") from None
     except Exception as error:
         if is_system_error(error):
             raise
