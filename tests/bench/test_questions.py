@@ -155,7 +155,7 @@ def test_step_says_that_timm_is_missing(monkeypatch):
 def test_memory_is_that_of_processes_of_their_own(monkeypatch):
     situation = memory.Situation("tiny", 2, ("absolute", "liere8 recompute"), TINY)
     monkeypatch.setattr(memory, "SITUATIONS", [situation])
-    ballast = torch.ones(2**27)  # 512 MB that only this process has
+    ballast = torch.ones(2**28)  # 1 GB that only this process has
     answer = memory.measure(Settings())
     assert peak_memory() > ballast.nbytes
     assert [row["model"] for row in answer.rows] == ["absolute", "liere8 recompute"]
