@@ -22,11 +22,13 @@ PNG = b"\x89PNG\r\n\x1a\n"
         ("cifar10 --root nowhere", ["no cifar10 in nowhere", "--data.root"]),
         ("cifar10 --data.root nowhere", ["no cifar10 in nowhere", "--data.root"]),  # the option that is named
         ("spatial --root here", ["data.root does not apply to spatial"]),
+        ("spatial --out folder", ["folder could not be written (it is a folder", "choose another"]),
         ("spatial --out file/below.png", ["file/below.png", "choose another"]),
     ],
 )
 def test_what_is_wrong_is_told(config, tmp_path, fail, arguments, parts):
     (tmp_path / "file").write_text("mine")
+    (tmp_path / "folder").mkdir()
     error = fail("data preview", arguments)
     for part in parts:
         assert part in error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 
 import pytest
 from PIL import Image
@@ -52,3 +53,13 @@ def test_what_cannot_be_read_is_told(finished, pictures, capsys):
     assert "there is no image gone.png: check the path" in capsys.readouterr().err
     assert main(["predict", "nowhere", "pictures"]) == 2
     assert "no run at nowhere" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--json", "--csv"])
+def test_a_pipe_is_not_replaced_and_nothing_is_computed(finished, pictures, tmp_path, capsys, option):
+    os.mkfifo(tmp_path / "pipe")
+    assert main(["predict", str(finished.folder), "pictures", option, "pipe"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "pipe could not be written (it is a device, pipe or socket, not a regular file)" in printed.err
+    assert (tmp_path / "pipe").is_fifo()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -7,7 +8,8 @@ import os
 import pytest
 
 from liere.files import reading
-from liere.files.reading import DamagedError, open_regular, read_bytes, read_gzip, read_json, warn_once
+from liere.files.reading import DamagedError, open_regular, read_bytes, read_gzip, read_json, stored_bytes, warn_once
+from tests.sparse_files import BLOCK, make_sparse
 
 
 @pytest.fixture
@@ -53,6 +55,48 @@ def test_gzip_may_grow_with_the_size_of_the_file(tmp_path):
     file.write_bytes(gzip.compress(bytes(50_000)))
     assert read_gzip(file, allowance=50_000) == bytes(50_000)
     with pytest.raises(DamagedError, match=r"file\.gz expands to more than [\d,]+ bytes: if that is intended"):
+        read_gzip(file, allowance=10)
+
+
+def test_holes_do_not_count(tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(b"start" + bytes(3 * BLOCK) + b"end" + bytes(5 * BLOCK))
+    with open_regular(file) as stream:
+        assert stored_bytes(stream) == 8 * BLOCK + 8  # zeros that were written do count
+    make_sparse(file)
+    with open_regular(file) as stream:
+        assert stream.read(3) == b"sta"
+        assert 0 < stored_bytes(stream) <= 2 * BLOCK
+        assert stream.read(2) == b"rt"  # the place in the file is the same
+    os.truncate(file, 0)
+    os.truncate(file, 10**9)
+    with open_regular(file) as stream:
+        assert stored_bytes(stream) == 0
+
+
+def test_all_bytes_count_where_holes_are_not_reported(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    os.truncate(tmp_path / "file", 1_000)
+    lseek = os.lseek
+
+    def without_holes(descriptor, place, how):
+        if how in (os.SEEK_DATA, os.SEEK_HOLE):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        return lseek(descriptor, place, how)
+
+    with open_regular(tmp_path / "file") as stream:
+        assert stored_bytes(stream) == 0
+        monkeypatch.setattr(os, "lseek", without_holes)
+        assert stored_bytes(stream) == 1_000
+        monkeypatch.delattr(os, "SEEK_DATA")
+        assert stored_bytes(stream) == 1_000
+
+
+def test_a_hole_does_not_let_a_gzip_grow(tmp_path):
+    file = tmp_path / "file.gz"
+    file.write_bytes(gzip.compress(bytes(10_000_000)))
+    os.truncate(file, 10_000_000)
+    with pytest.raises(DamagedError, match="expands to more than"):
         read_gzip(file, allowance=10)
 
 

@@ -206,5 +206,5 @@ def test_a_sparse_archive_takes_no_memory(tmp_path: Path) -> None:
         file.seek(start + size)
         file.write(list_and_end)
     assert 512 * path.stat().st_blocks < size
-    with pytest.raises(DamagedError, match=rf"claims {size:,} bytes, but with .* on the disk"):
+    with pytest.raises(DamagedError, match=r"has [\d,]+ bytes, but only [\d,]+ of them are on disk"):
         check_torch_file(path)

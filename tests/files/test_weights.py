@@ -7,7 +7,9 @@ import zipfile
 import pytest
 import torch
 
-from liere.files.weights import load_weights
+from liere.files import torch_files, weights
+from liere.files.weights import check_size, load_weights
+from tests.sparse_files import make_sparse
 
 
 @pytest.mark.parametrize("wrap", [False, True])
@@ -80,3 +82,35 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "w.pt")
     with pytest.raises(ValueError, match=r"w\.pt is a named pipe"):
         load_weights(tmp_path / "w.pt")
+
+
+@pytest.mark.parametrize("name", ["w.pt", "w.safetensors"])
+def test_a_sparse_file_is_refused_before_it_is_read(tmp_path, monkeypatch, name):
+    for module in (weights, torch_files):
+        monkeypatch.setattr(module, "ALLOWANCE", 1_000)
+    content = {"a": torch.zeros(10**6)}
+    if name == "w.pt":  # an archive is checked as such
+        torch.save(content, tmp_path / name, _use_new_zipfile_serialization=False)
+    else:
+        pytest.importorskip("safetensors.torch").save_file(content, tmp_path / name)
+    assert load_weights(tmp_path / name)["a"].shape == (10**6,)
+    make_sparse(tmp_path / name)
+    with pytest.raises(ValueError, match=r"has 4,000,\d+ bytes, but only [\d,]+ of them are on disk: copy it again"):
+        load_weights(tmp_path / name)
+
+
+def test_a_sparse_file_is_too_small_for_a_large_model(tmp_path):
+    arguments = {
+        "image_size": 8,
+        "patch_size": 4,
+        "num_classes": 2,
+        "dim": 4096,
+        "depth": 2,
+        "heads": 16,
+        "mlp_dim": 4096,
+        "encoding": "none",
+    }
+    (tmp_path / "w.pt").touch()
+    os.truncate(tmp_path / "w.pt", 10**12)
+    with pytest.raises(ValueError, match=r"w\.pt has 0 bytes, but .* a model with at least [\d,]+ parameters"):
+        check_size(tmp_path / "w.pt", arguments)

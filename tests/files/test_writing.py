@@ -3,10 +3,11 @@ from __future__ import annotations
 import os
 import resource
 import sys
+from pathlib import Path
 
 import pytest
 
-from liere.files.writing import prepare_folder, write_atomically
+from liere.files.writing import check_replaceable, prepare_folder, write_atomically
 
 
 @pytest.fixture
@@ -106,3 +107,32 @@ def test_a_folder_that_cannot_be_made_is_named_with_its_argument(tmp_path):
     for folder in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(OSError, match=f"--out {folder} cannot be written to .*: choose another folder"):
             prepare_folder(folder, "--out")
+
+
+def test_only_regular_files_are_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    for name, kind in (
+        ("pipe", "a device, pipe or socket"),
+        ("link", "a device, pipe or socket"),
+        ("folder", "a folder"),
+    ):
+        before = (tmp_path / name).lstat()
+        with pytest.raises(OSError, match=rf"{name} could not be written \(it is {kind}, not a regular file\): choose"):
+            write_atomically(tmp_path / name, "new")
+        assert (tmp_path / name).lstat() == before
+    assert len(list(tmp_path.iterdir())) == 3
+    with pytest.raises(OSError, match=r"/dev/null could not be written \(it is a device"):
+        check_replaceable(Path("/dev/null"))
+
+
+def test_links_to_files_are_replaced_and_not_written_through(tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    for target in ("mine", "missing", "link"):
+        (tmp_path / "link").unlink(missing_ok=True)
+        (tmp_path / "link").symlink_to(tmp_path / target)
+        write_atomically(tmp_path / "link", "new")
+        assert not (tmp_path / "link").is_symlink()
+        assert (tmp_path / "link").read_text() == "new"
+    assert (tmp_path / "mine").read_text() == "mine"

@@ -145,6 +145,12 @@ class TestHostileArchives:
         with pytest.raises(DamagedError, match=r"expands to more than 16,777,216 bytes, the limit for a run: delete"):
             read_archive(file)
 
+    def test_a_hole_does_not_let_an_archive_grow(self, tmp_path):
+        file = write(tmp_path, tar_of(("config.yaml", bytes(20 * 2**20))))
+        os.truncate(file, 2 * 2**20)
+        with pytest.raises(DamagedError, match="expands to more than"):
+            read_archive(file)
+
     def test_a_decoder_that_wants_much_memory_is_refused(self, tmp_path):
         filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 2**29}]
         content = lzma.compress(lzma.decompress(pack_files(FILES)), filters=filters)

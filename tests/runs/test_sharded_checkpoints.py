@@ -13,6 +13,7 @@ from torch.torch_version import TorchVersion
 pytest.importorskip("tests.training.requirements")
 from safetensors.torch import load_file, save_file
 
+from liere.runs import sharded_checkpoints
 from liere.runs.checkpoints import (
     CheckpointError,
     ForeignCheckpointError,
@@ -23,6 +24,7 @@ from liere.runs.checkpoints import (
 )
 from liere.runs.sharded_checkpoints import INDEX
 from tests.runs.test_checkpoints import KEPT, contents, make_checkpoint
+from tests.sparse_files import make_sparse
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -124,6 +126,15 @@ class TestDamaged:
         shard = shard_of(folder)
         shard.write_bytes(shard.read_bytes()[:-100])
         self.refuse(folder, rf"{shard} is damaged \(wrong checksum\)")
+
+    def test_a_shard_of_holes(self, folder, monkeypatch):
+        monkeypatch.setattr(sharded_checkpoints, "ALLOWANCE", 1_000)
+        shard = shard_of(folder)
+        with shard.open("ab") as file:
+            file.write(bytes(10**7))
+        forge(folder)
+        make_sparse(shard)
+        self.refuse(folder, r"is damaged or not a checkpoint \(DamagedError\)")
 
     def test_a_shard_with_another_bit(self, folder):
         shard = shard_of(folder)

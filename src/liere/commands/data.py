@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> None:
     if "fields_missing" in args:
         raise ImportError(args.fields_missing)
     from liere.data.registry import SECTIONS, find_section
-    from liere.files.writing import prepare_folder
+    from liere.files.writing import check_replaceable, prepare_folder
     from liere.report.contact_sheet import draw_contact_sheet
     from liere.runs.config_file import parse_config
 
@@ -48,6 +48,7 @@ def run(args: argparse.Namespace) -> None:
     size = data.facts.image_size[-1]
     path = args.out or Path(f"{args.name}-{args.split}-{size}.png")
     prepare_folder(path.parent, f"--out {path}: the folder")
+    check_replaceable(path)
     question = ": which way does the arrow at the base of the Y point?" if args.name == "spatial" else ""
     title = f"{args.name}, {args.split}, {size} px, {len(data):,} examples{question}"
     draw_contact_sheet(data, min(args.count, len(data)), path, title)

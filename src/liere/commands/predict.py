@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from liere.commands.arguments import positive_number
-from liere.files.writing import prepare_folder, write_atomically
+from liere.files.writing import check_replaceable, prepare_folder, write_atomically
 from liere.terminal.messages import say, warn
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ def run(args: argparse.Namespace) -> None:
     """Classify files, and print and write the predictions."""
     from liere import toolkit
 
+    for path in (args.json, args.csv):
+        if path is not None:
+            check_replaceable(path)
     found = toolkit.predict(args.run_folder, args.images, size=args.size, top=args.top, best=args.best, say=warn)
     for prediction in found:
         shares = zip(prediction.classes, prediction.probabilities, strict=True)

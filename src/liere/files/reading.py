@@ -1,8 +1,8 @@
 """Reading untrusted files: regular files only, and never more memory than their size justifies.
 
 The contents of a file are not trusted. Readers use `open_regular`, which never blocks on a pipe, or `read_bytes`, which
-has a size limit. Compressed data may expand to at most `memory_limit`: 20 times the size of the file on disk, or a
-fixed allowance for small files.
+has a size limit. Compressed data may expand to at most `memory_limit`: 20 times the bytes of the file that are on disk
+(`stored_bytes`: holes of a sparse file do not count), or a fixed allowance for small files.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ __all__ = [
     "JSON_BYTES",
     "DamagedError",
     "check_regular",
+    "check_stored",
     "memory_limit",
     "open_regular",
     "read_bytes",
@@ -33,6 +34,7 @@ __all__ = [
     "read_json",
     "reason",
     "shorten",
+    "stored_bytes",
     "warn_once",
 ]
 
@@ -107,11 +109,48 @@ def read_bytes(path: Path, most: int) -> bytes:
     return content
 
 
+def stored_bytes(file: BinaryIO) -> int:
+    """Return how many bytes of an open file are on disk: its size without the holes of a sparse file.
+
+    Blocks are not counted, since an honest file may have few: if it is compressed, or has only just been written. Where
+    the file system does not report holes, all bytes count.
+    """
+    descriptor = file.fileno()
+    size = os.fstat(descriptor).st_size
+    if not hasattr(os, "SEEK_DATA"):
+        return size
+    place, end, stored = os.lseek(descriptor, 0, os.SEEK_CUR), 0, 0
+    try:
+        while end < size:
+            start = os.lseek(descriptor, end, os.SEEK_DATA)
+            end = os.lseek(descriptor, start, os.SEEK_HOLE)
+            stored += end - start
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # which means that the rest is a hole
+            return size
+    finally:
+        os.lseek(descriptor, place, os.SEEK_SET)
+    return stored
+
+
+def check_stored(path: Path, file: BinaryIO, allowance: int) -> None:
+    """Raise `DamagedError` if an open file is much larger than the part of it that is on disk.
+
+    Args:
+        path: The file, for the message.
+        file: The open file.
+        allowance: Bytes that any file may have, however few of them are on disk.
+    """
+    size, stored = os.fstat(file.fileno()).st_size, stored_bytes(file)
+    if size > memory_limit(stored, allowance):
+        raise DamagedError(f"{path} has {size:,} bytes, but only {stored:,} of them are on disk: copy it again")
+
+
 def memory_limit(size: int, allowance: int) -> int:
     """Return how many bytes of memory the contents of a file may take.
 
     Args:
-        size: Size of the file on disk.
+        size: Bytes of the file that are on disk.
         allowance: Bytes that any file may take, however small.
 
     Example:
@@ -137,7 +176,7 @@ def read_gzip(path: Path, allowance: int, most: int = sys.maxsize) -> bytes:
         size = os.fstat(file.fileno()).st_size
         if size > most:  # zeros after the compressed data would be searched for more, even if the file is sparse
             raise DamagedError(f"{path} has {size:,} bytes, but at most {most:,} are read: compress it again")
-        most = min(memory_limit(size, allowance), most)
+        most = min(memory_limit(stored_bytes(file), allowance), most)
         try:
             with gzip.GzipFile(fileobj=file) as stream:
                 content = stream.read(most + 1)

@@ -12,9 +12,9 @@ import zipfile
 from pathlib import Path
 from typing import BinaryIO
 
-from liere.files.reading import DamagedError, memory_limit
+from liere.files.reading import DamagedError, check_stored
 
-__all__ = ["UnusualFileError", "check_archive"]
+__all__ = ["ALLOWANCE", "UnusualFileError", "check_archive"]
 
 END = struct.Struct("<4s4H2LH")  # end of the list of members
 LOCATOR = struct.Struct("<4sLQL")  # where the 64-bit end of the list is
@@ -22,9 +22,8 @@ WIDE_END = struct.Struct("<4sQ2H2L4Q")
 LOCAL = struct.Struct("<4s5H3L2H")  # header before the contents of a member
 USED_FLAGS = 0x808  # sizes after the contents, names in UTF-8
 WIDE_FIELD = 1  # of a list entry: sizes and offsets beyond 32 bits
-BLOCK = 512
 ALLOWANCE = 256 * 2**20
-"""Bytes that may be read from any file, however little of it is on the disk; see `liere.files.reading`."""
+"""Bytes that may be read from any file, however little of it is on disk; see `liere.files.reading`."""
 
 
 class UnusualFileError(DamagedError):
@@ -43,18 +42,15 @@ def check_archive(path: Path, file: BinaryIO, archive: zipfile.ZipFile) -> None:
     """Check an open archive.
 
     Raises:
-        UnusualFileError: If it is laid out in any other way, or is larger than what is on the disk justifies.
+        UnusualFileError: If it is laid out in any other way.
+        DamagedError: If it is larger than what is on disk justifies.
     """
     members = sorted(archive.infolist(), key=lambda member: member.header_offset)
     claimed = sum(member.file_size for member in members)
-    status = os.fstat(file.fileno())
-    if claimed > status.st_size:  # torch neither compresses nor repeats members
-        raise UnusualFileError(path, f"has {status.st_size:,} bytes, but claims {claimed:,}")
-    on_disk = min(status.st_size, BLOCK * getattr(status, "st_blocks", status.st_size))
-    if claimed > (most := memory_limit(on_disk, ALLOWANCE)):
-        raise UnusualFileError(
-            path, f"claims {claimed:,} bytes, but with {on_disk:,} bytes on the disk, it may have at most {most:,}"
-        )
+    size = os.fstat(file.fileno()).st_size
+    if claimed > size:  # torch neither compresses nor repeats members
+        raise UnusualFileError(path, f"has {size:,} bytes, but claims {claimed:,}")
+    check_stored(path, file, ALLOWANCE)
     wrong = _wrong_end(file, len(members), archive.start_dir) or _wrong_members(file, members, archive.start_dir)
     if wrong is not None:
         raise UnusualFileError(path, f"is not laid out as by torch.save ({wrong})")

@@ -17,8 +17,8 @@ from typing import Any, BinaryIO
 
 import torch
 
-from liere.files.reading import DamagedError, open_regular, shorten
-from liere.files.torch_archives import UnusualFileError, check_archive
+from liere.files.reading import DamagedError, check_stored, open_regular, shorten
+from liere.files.torch_archives import ALLOWANCE, UnusualFileError, check_archive
 
 __all__ = ["check_torch_file"]
 
@@ -97,6 +97,7 @@ def check_torch_file(path: Path) -> None:
 def _check_old_file(path: Path, file: BinaryIO) -> None:
     if not os.fstat(file.fileno()).st_size:
         raise DamagedError(f"{path} is empty")
+    check_stored(path, file, ALLOWANCE)
     # Reading from an open file allocates as many bytes as a pickle claims; a memory map is limited to the real size.
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         for _ in range(PICKLES):

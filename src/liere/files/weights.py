@@ -11,12 +11,13 @@ import torch
 from torch import Tensor
 
 from liere.errors import InputError
-from liere.files.reading import DamagedError, check_regular, memory_limit
+from liere.files.reading import DamagedError, check_stored, memory_limit, open_regular, stored_bytes
 from liere.files.torch_files import check_torch_file
 from liere.presets import least_parameters
 
 __all__ = ["check_size", "load_weights"]
 
+FLOAT_BYTES = 4
 ALLOWANCE = 256 * 2**20
 """Bytes that the weights of any file may take, however small the file; see `liere.files.reading`."""
 
@@ -31,7 +32,8 @@ def load_weights(path: Path) -> dict[str, Tensor]:
     """
     if not path.exists():
         raise FileNotFoundError(f"there is no weights file {path}: check the path")
-    check_regular(path)
+    with open_regular(path) as file:
+        check_stored(path, file, ALLOWANCE)
     if path.suffix == ".safetensors":
         try:
             from safetensors.torch import load_file
@@ -67,10 +69,12 @@ def check_size(path: Path, arguments: Mapping[str, Any]) -> None:
         arguments: Arguments of `liere.create_model`.
 
     Raises:
-        ValueError: If it has fewer bytes than the model has parameters.
+        ValueError: If it has fewer bytes than the model has parameters, or is sparse.
     """
-    least, size = least_parameters(arguments), path.stat().st_size
-    if least > size:
+    least = least_parameters(arguments)
+    with open_regular(path) as file:
+        size = stored_bytes(file)
+    if least > path.stat().st_size or FLOAT_BYTES * least > memory_limit(size, ALLOWANCE):
         raise InputError(
             f"{path} has {size:,} bytes, but the configuration describes a model with at least {least:,} parameters: "
             "use the configuration that belongs to the weights"
@@ -79,7 +83,8 @@ def check_size(path: Path, arguments: Mapping[str, Any]) -> None:
 
 def _check_memory(path: Path, weights: dict[str, Tensor]) -> None:
     """Raise `DamagedError` if the tensors claim to be much larger than the contents of the file."""
-    limit = memory_limit(path.stat().st_size, ALLOWANCE)
+    with open_regular(path) as file:
+        limit = memory_limit(stored_bytes(file), ALLOWANCE)
     claimed = sum(value.numel() * value.element_size() for value in weights.values())
     if claimed > limit:
         raise DamagedError(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["is_system_error", "prepare_folder", "write_atomically"]
+__all__ = ["check_replaceable", "is_system_error", "prepare_folder", "write_atomically"]
 
 SYSTEM_ERRORS = {errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE}
 ACCESS_ERRORS = {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOSPC, errno.EDQUOT}
@@ -45,7 +46,8 @@ def write_atomically(path: Path, content: str | bytes | memoryview, confirm: Cal
         confirm: Called right before the old file is replaced; if it raises, the old file is not changed.
 
     Raises:
-        OSError: If the file cannot be written, for example because the disk is full. The old file is not changed.
+        OSError: If the file cannot be written, for example because the disk is full, or if there is something else than
+            a regular file in its place. What is there is not changed.
 
     Example:
         >>> folder = Path(tempfile.mkdtemp())
@@ -53,6 +55,7 @@ def write_atomically(path: Path, content: str | bytes | memoryview, confirm: Cal
         >>> (folder / "note.txt").read_text(), len(list(folder.iterdir()))
         ('whole', 1)
     """
+    check_replaceable(path)
     # Text may include file names, which may not be valid UTF-8.
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -74,6 +77,24 @@ def write_atomically(path: Path, content: str | bytes | memoryview, confirm: Cal
         raise
 
 
+def check_replaceable(path: Path) -> None:
+    """Check that a path can be given to `write_atomically`, before a long computation starts.
+
+    A new file takes the place of the old one. It must not take that of a device such as `/dev/null`, of a pipe or of a
+    folder. A link to one of these is refused as well; links to regular files are replaced, not written through.
+
+    Raises:
+        OSError: If the path exists and is not a regular file.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError:  # there is nothing to replace, or writing will fail and say why
+        return
+    if not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "a device, pipe or socket"
+        raise OSError(f"{path} could not be written (it is {kind}, not a regular file): choose another file name")
+
+
 def prepare_folder(folder: Path, name: str) -> None:
     """Create a folder and check that it is writable, before a long computation starts.
 
@@ -92,8 +113,6 @@ def prepare_folder(folder: Path, name: str) -> None:
 
 
 def _remedy(error: OSError) -> str:
-    if isinstance(error, IsADirectoryError):
-        return "move or rename the folder of that name"
     return "create the folder" if isinstance(error, FileNotFoundError) else "free some space or choose another folder"
 
 

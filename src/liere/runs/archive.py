@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import lzma
-import os
 import shutil
 import tarfile
 import tempfile
@@ -12,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from liere.errors import InputError
-from liere.files.reading import DamagedError, memory_limit, open_regular, reason, shorten
+from liere.files.reading import DamagedError, memory_limit, open_regular, reason, shorten, stored_bytes
 
 __all__ = ["SUFFIX", "pack_files", "read_archive", "unpacked"]
 
@@ -105,7 +104,7 @@ def _unpack(archive: Path, name: str) -> Path:
 
 def _expand(file: Path) -> bytes:
     with open_regular(file) as stream:
-        most = min(memory_limit(os.fstat(stream.fileno()).st_size, ALLOWANCE), MOST_BYTES)
+        most = min(memory_limit(stored_bytes(stream), ALLOWANCE), MOST_BYTES)
         decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=DECODER_BYTES)
         parts, left = [], most + 1
         while left and not decoder.eof:

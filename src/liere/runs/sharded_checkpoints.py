@@ -19,7 +19,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from liere.files.reading import open_regular, read_json
+from liere.files.reading import check_stored, open_regular, read_json
+from liere.files.torch_archives import ALLOWANCE
 from liere.files.writing import write_atomically
 from liere.runs.checkpoint_content import Checkpoint, CheckpointError, ForeignCheckpointError
 
@@ -150,6 +151,7 @@ def _flat(checkpoint: Checkpoint) -> dict[str, Tensor]:
 def _digest(path: Path) -> str:
     digest = hashlib.sha256()
     with open_regular(path) as file:
+        check_stored(path, file, ALLOWANCE)
         while part := file.read(CHUNK):
             digest.update(part)
     return digest.hexdigest()

@@ -12,6 +12,7 @@ import numpy as np
 from liere.data.reading import npz_archive
 from liere.data.reading.npz_arrays import read_npz
 from tests.data.npz_files import PLAIN, noise, save
+from tests.sparse_files import make_sparse
 
 
 class TestBadFiles:
@@ -127,6 +128,11 @@ class TestMemory:
         assert read_npz(file).facts.image_size == (200, 200)
         np.savez_compressed(file, images=images // 16, labels=PLAIN["labels"])
         assert read_npz(file).facts.image_size == (200, 200)
+
+    def test_holes_do_not_count(self, tmp_path):
+        file = save(tmp_path / "file.npz", images=np.zeros((30, 600, 600), np.uint8), labels=PLAIN["labels"])
+        assert read_npz(file).facts.image_size == (600, 600)
+        self.refuse(make_sparse(file), r"would need [\d,]+ bytes of memory, more than the [\d,]+ allowed .* on disk")
 
     def test_pixels_count_as_they_are_kept(self, tmp_path):
         images = np.zeros((30, 60, 60))

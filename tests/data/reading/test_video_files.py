@@ -222,9 +222,10 @@ def test_pipes_playlists_and_giant_frames_are_refused(videos, tmp_path, monkeypa
 @pytest.mark.parametrize("name", ["plain.avi", "plain.mp4"])
 def test_a_file_of_holes_is_not_searched(videos, tmp_path, name):
     (tmp_path / name).write_bytes((videos / "plain.avi").read_bytes())
-    os.truncate(tmp_path / name, 10**12)
-    with pytest.raises(UnreadableError, match=r"only [\d,]+ of its 1,000,000,000,000 bytes are on disk"):
-        read_frames(tmp_path / name, lambda count: [0])
+    for size in (10**6, 10**12):
+        os.truncate(tmp_path / name, size)
+        with pytest.raises(UnreadableError, match=rf"only [\d,]+ of its {size:,} bytes are on disk"):
+            read_frames(tmp_path / name, lambda count: [0])
 
 
 def test_large_frames_are_not_kept(videos):
@@ -337,6 +338,40 @@ class TestClaims:
         (tmp_path / "0.mp4").write_bytes(content)
         with pytest.raises(UnreadableError, match=r"it claims 60,000,000 samples but has only [\d,]+ bytes"):
             read_frames(tmp_path / "0.mp4", range)
+
+    def test_samples_of_a_byte_are_refused(self, tmp_path):
+        file = tmp_path / "0.mp4"
+        write_video(file, gray_frames(6, (32, 32)))
+        content = bytearray(file.read_bytes())
+        place, samples = content.index(b"stsz") + 8, len(content) // 2
+        content[place : place + 8] = (1).to_bytes(4, "big") + samples.to_bytes(4, "big")
+        file.write_bytes(content)
+        with pytest.raises(UnreadableError, match=rf"it claims {samples:,} samples but has only [\d,]+ bytes"):
+            read_frames(file, range)
+
+    @pytest.mark.parametrize("name", ["0.mov", "0.mp4"])
+    def test_still_videos_and_uncompressed_sound_are_read(self, tmp_path, name):
+        with av.open(str(tmp_path / name), "w") as container:
+            stream = container.add_stream("mpeg4", rate=25)
+            stream.width = stream.height = 32
+            stream.pix_fmt = "yuv420p"
+            if name == "0.mov":
+                sound = container.add_stream("pcm_u8", rate=8_000, layout="mono")
+                noise = av.AudioFrame.from_ndarray(np.zeros((1, 100_000), np.uint8), "u8", "mono")
+                noise.sample_rate = 8_000
+                container.mux(sound.encode(noise))
+            for _ in range(300):
+                frame = av.VideoFrame.from_ndarray(np.zeros((32, 32, 3), np.uint8), format="rgb24")
+                container.mux(stream.encode(frame))
+            container.mux(stream.encode(None))
+        assert len(read_frames(tmp_path / name, lambda count: [0, count - 1])) == 2
+
+    def test_more_frames_than_allowed_are_refused(self, videos, monkeypatch):
+        monkeypatch.setattr(video_frames, "MOST_FRAMES", COUNT)
+        assert len(read_frames(videos / "plain.avi", range)) == COUNT
+        monkeypatch.setattr(video_frames, "MOST_FRAMES", COUNT - 1)
+        with pytest.raises(UnreadableError, match=rf"it has more than {COUNT - 1} frames: cut it into several files"):
+            read_frames(videos / "plain.avi", range)
 
     def test_files_in_fragments_count_as_well(self, tmp_path):
         file = tmp_path / "0.mp4"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from liere.data.subsets import SPLITS
 from liere.errors import InputError
-from liere.files.reading import memory_limit, open_regular, reason
+from liere.files.reading import memory_limit, open_regular, reason, stored_bytes
 from liere.files.writing import is_system_error
 
 __all__ = ["KINDS", "Array", "list_arrays", "load_array"]
@@ -91,11 +91,12 @@ def _member(archive: zipfile.ZipFile, key: str) -> str:
 
 
 def _check_memory(path: Path, keys: Iterable[str]) -> None:
-    """Raise `ValueError` if arrays claim more data than they have, or need far more memory than the file's size.
+    """Raise `ValueError` if arrays claim more data than they have, or need far more memory than the file takes on disk.
 
     Only the headers of the arrays are unpacked for this check.
     """
-    limit = memory_limit(path.stat().st_size, ALLOWANCE)
+    with open_regular(path) as file:
+        limit = memory_limit(stored_bytes(file), ALLOWANCE)
     needed = 0
     with _opened(path) as archive:
         for key in keys:
@@ -107,7 +108,7 @@ def _check_memory(path: Path, keys: Iterable[str]) -> None:
                 raise _unreadable(path, error) from None
     if needed > limit:
         raise InputError(
-            f"{path} would need {needed:,} bytes of memory, more than the {limit:,} allowed for its file size: "
+            f"{path} would need {needed:,} bytes of memory, more than the {limit:,} allowed for what is on disk: "
             "write it with np.savez instead of np.savez_compressed"
         )
 

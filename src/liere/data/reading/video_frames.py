@@ -6,12 +6,13 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from PIL import Image
 
-from liere.data.reading.decoded_files import UnreadableError
+from liere.data.reading.decoded_files import UnreadableError, check_complete
 from liere.files.reading import open_regular
 from liere.files.writing import is_system_error
 
@@ -31,9 +32,9 @@ CONTAINERS = frozenset(
 SAMPLE_COUNTS = {b"stsz": 8, b"stz2": 8, b"trun": 4}
 """Boxes of an MP4 file that contain a number of samples, with the offset of that number."""
 MOST_BOXES = 1_000_000
-BLOCK = 512  # bytes in which file systems count
-LARGE, LEAST_STORED = 10_000_000, 0.1
-"""Files of more bytes than this are read only if this fraction of them is on disk."""
+SAMPLE_BYTES, SOUND_BYTES = 8, 1
+"""Least bytes per sample with its entry in a table; samples of uncompressed sound may have one byte and no entry."""
+MOST_FRAMES = 1_000_000  # nine hours
 SHARE_OF_WHOLE = 0.9
 """A video with at least this fraction of its announced frames counts as complete."""
 
@@ -140,23 +141,25 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
 
 
 def _check_claims(path: Path) -> None:
-    """Raise `UnreadableError` if a file is mostly holes, or if an MP4 file claims more samples than bytes.
+    """Raise `UnreadableError` if a file is mostly holes, or if an MP4 file claims more samples than fit in its bytes.
 
-    FFmpeg would read holes, even a terabyte of them, as zeros, and allocate a table of all claimed samples.
+    FFmpeg allocates a table of all claimed samples.
     """
     with open_regular(path) as file:
-        status = os.fstat(file.fileno())
-        size, stored = status.st_size, BLOCK * getattr(status, "st_blocks", 0)
-        if size > LARGE and 0 < stored < LEAST_STORED * size:  # some file systems do not count blocks
-            raise UnreadableError(f"only {stored:,} of its {size:,} bytes are on disk, so it is incomplete")
-        claimed = sum(_claimed_samples(file, size))
-    if claimed > size:
+        check_complete(file)
+        size = os.fstat(file.fileno()).st_size
+        claims = list(_claimed_samples(file, size))
+    if sum(count * least for count, least in claims) > size:
+        claimed = sum(count for count, _ in claims)
         raise UnreadableError(f"it claims {claimed:,} samples but has only {size:,} bytes")
 
 
-def _claimed_samples(file: BinaryIO, size: int) -> Iterator[int]:
-    """Yield the numbers of samples that the boxes of an MP4 file claim; nothing for other files."""
-    parts = [(0, size)]
+def _claimed_samples(file: BinaryIO, size: int) -> Iterator[tuple[int, int]]:
+    """Yield the numbers of samples that the boxes of an MP4 file claim, and the least bytes of each of them.
+
+    Other files have no such boxes.
+    """
+    parts, least = [(0, size)], SAMPLE_BYTES
     for _ in range(MOST_BOXES):
         if not parts:
             return
@@ -174,9 +177,13 @@ def _claimed_samples(file: BinaryIO, size: int) -> Iterator[int]:
             raise UnreadableError("its header is compressed: convert it")
         if kind in CONTAINERS:
             parts.append((start + header + 4 * (kind == b"meta"), stop))
+            least = SAMPLE_BYTES if kind in (b"trak", b"moof") else least
+        elif kind == b"hdlr":  # of a track, before its samples
+            file.seek(start + header + 8)
+            least = SOUND_BYTES if file.read(4) == b"soun" else least
         elif kind in SAMPLE_COUNTS:
             file.seek(start + header + SAMPLE_COUNTS[kind])
-            yield int.from_bytes(file.read(4), "big")
+            yield int.from_bytes(file.read(4), "big"), least
     raise UnreadableError(f"it has more than {MOST_BOXES:,} boxes")
 
 
@@ -193,7 +200,10 @@ def _packets(container: Any, stream: Any) -> Iterator[Any]:
 
 def _scan(path: Path) -> _Content:
     with _opened(path) as (container, stream):
-        packets = [(packet.pts, packet.is_keyframe) for packet in _packets(container, stream)]
+        found = islice(_packets(container, stream), MOST_FRAMES + 1)
+        packets = [(packet.pts, packet.is_keyframe) for packet in found]
+        if len(packets) > MOST_FRAMES:
+            raise UnreadableError(f"it has more than {MOST_FRAMES:,} frames: cut it into several files")
         return _Content([time for time, _ in packets], [is_key for _, is_key in packets], stream.frames)
 
 
