@@ -13,6 +13,7 @@ from typing import Any
 from liere.optional.extras import TRAINING, require
 from liere.runs.config import RunConfig
 from liere.runs.cost import Cost, estimate_cost
+from liere.runs.failed_starts import remove_failed_start
 from liere.runs.model import build_model
 from liere.runs.process_order import first_process_first
 from liere.runs.run import Run, check_new, create_run, open_run
@@ -110,6 +111,8 @@ def train_run(
 ) -> None:
     """Train a run to its end or for some steps, and report how it ended.
 
+    If a run that this command created fails before anything is saved, its folder is removed.
+
     Args:
         run: The run.
         tell: Function called with a line at the end.
@@ -140,6 +143,10 @@ def train_run(
             # Lightning would treat another exit code as a crash and kill the first process.
             raise SystemExit(0) from None
         return
+    except Exception:
+        if is_first:
+            remove_failed_start(run)
+        raise
     if is_first:
         tell(
             f"{run.folder.name}: finished after {result['examples']:,} examples and {result['seconds']:.0f} s, "
