@@ -115,6 +115,12 @@ def create_model(
     """
     chosen = resolve_size(size, {"dim": dim, "depth": depth, "heads": heads, "mlp_dim": mlp_dim})
     image, patch = image_and_patch(image_size, patch_size)
+    for name, number in {
+        "num_classes": num_classes,
+        "in_channels": in_channels,
+        "num_registers": num_registers,
+    }.items():
+        whole_number(name, number)
     prefix = num_registers + (pool == "cls")
     shape = TransformerShape(grid_shape(image, patch), chosen.dim, chosen.heads, chosen.depth, prefix)
     return VisionTransformer(
@@ -205,8 +211,7 @@ def resolve_size(size: str | None, given: Mapping[str, int | None]) -> ViTSize:
             f"without a size, create_model needs {_names(missing)}: pass them, or a size from {_names(SIZES)}"
         )
     for name, value in dimensions.items():
-        whole_number(name, value)
-        check_least(name, value, 1)
+        check_least(name, whole_number(name, value), 1)
     return ViTSize(**dimensions)
 
 
