@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from liere.encodings.contract import Rotations
 from liere.encodings.layer_rotation import rotate_layer
-from liere.errors import InputError, check_least, check_number
+from liere.errors import InputError, check_least, check_number, whole_number
 from liere.shapes import Float
 
 __all__ = ["Attention", "Block", "DropPath", "PatchEmbed", "check_rates", "grid_shape", "reset_modules"]
@@ -67,7 +67,7 @@ class PatchEmbed(nn.Module):
 
     def __init__(self, patch_size: tuple[int, ...], in_channels: int, dim: int) -> None:
         super().__init__()
-        check_least("in_channels", in_channels, 1)
+        check_least("in_channels", whole_number("in_channels", in_channels), 1)
         self.patch_size = patch_size
         self.in_channels = in_channels
         self.projection = nn.Linear(in_channels * math.prod(patch_size), dim)

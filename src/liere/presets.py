@@ -115,13 +115,7 @@ def create_model(
     """
     chosen = resolve_size(size, {"dim": dim, "depth": depth, "heads": heads, "mlp_dim": mlp_dim})
     image, patch = image_and_patch(image_size, patch_size)
-    for name, number in {
-        "num_classes": num_classes,
-        "in_channels": in_channels,
-        "num_registers": num_registers,
-    }.items():
-        whole_number(name, number)
-    prefix = num_registers + (pool == "cls")
+    prefix = whole_number("num_registers", num_registers) + (pool == "cls")
     shape = TransformerShape(grid_shape(image, patch), chosen.dim, chosen.heads, chosen.depth, prefix)
     return VisionTransformer(
         _resolve_encoding(encoding, shape, encoding_options),
