@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 from types import SimpleNamespace
 
@@ -44,6 +45,11 @@ class TestChecks:
         with pytest.raises(FileNotFoundError, match=r"no data at --data\.root"):
             begin_run(missing, tmp_path / "run", lines.append)
         assert not (tmp_path / "run").exists()
+
+    def test_a_name_that_is_not_text_is_reported_before_anything_is_computed(self, tmp_path, lines):
+        with pytest.raises(ValueError, match="is not valid UTF-8 text"):
+            begin_run(config(), tmp_path / os.fsdecode(b"\xff"), lines.append)
+        assert lines == list(tmp_path.iterdir()) == []
 
 
 class TestBeginning:

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from liere.files.writing import check_folder
 from liere.optional.extras import TRAINING, require
 from liere.runs.config import RunConfig
 from liere.runs.cost import Cost, estimate_cost
@@ -81,6 +82,7 @@ def begin_run(config: RunConfig, folder: Path, tell: Callable[[str], None], *, d
         if not is_first:
             _wait_for(folder / "config.yaml")
             return open_run(folder)
+        check_folder(folder, "--out")
         check_new(folder, config)
         check_run(config, folder, tell)
         if dry:
