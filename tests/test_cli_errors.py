@@ -52,6 +52,8 @@ def test_a_bug_keeps_its_traceback(monkeypatch, capsys, error):
         (ModuleNotFoundError("No module named 'yaml'", name="yaml"), "PyYAML is not installed: pip install 'liere[tra"),
         (MemoryError("9 TiB"), "out of memory (9 TiB): use a smaller batch"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: 9 TiB"), "out of memory (DefaultCPUAllocator"),
+        (RuntimeError("Storage size calculation overflowed with sizes=[1]"), "out of memory (Storage size"),
+        (TypeError("empty(): argument 'size' [...]: Overflow when unpacking long"), "out of memory (empty(): arg"),
         (RuntimeError("CUDA out of memory. Tried to allocate 9 GiB"), "out of memory (CUDA out of memory"),
     ],
 )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -35,6 +36,13 @@ def test_formula_agrees_with_torchs_counter(encoding, image_size, patch_size, ba
     # The number of squarings of each matrix depends on the random generators.
     expected = 2 * (batch_size * parts.exponential - _writing_positions(model))
     assert made == pytest.approx(expected, rel=0.15)
+
+
+def test_the_largest_init_scale_is_counted():
+    count = count_flops(
+        SIZES["vit_tiny"], "liere8", image_size=(8, 8), patch_size=(4, 4), num_classes=1, init_scale=1e12
+    )
+    assert math.isfinite(count.true)
 
 
 def _writing_positions(model) -> int:

@@ -83,6 +83,13 @@ def test_sizes_of_images_and_patches():
         ({"attn_dropout": 2.0}, ValueError, "attn_dropout must be at least 0 and below 1, got 2.0"),
         ({"drop_path": 1.0}, ValueError, "drop_path must be at least 0 and below 1, got 1.0"),
         ({"num_registers": -1}, ValueError, "num_registers must be at least 0, got -1"),
+        ({"num_classes": "5"}, TypeError, "num_classes must be an int, got '5' of type str"),
+        ({"num_registers": None}, TypeError, "num_registers must be an int, got None"),
+        ({"in_channels": 10**30}, ValueError, r"in_channels must be below 2\*\*63, got 1000"),
+        ({"depth": True}, TypeError, "depth must be an int, got True of type bool"),
+        ({"drop_path": "abc"}, TypeError, "drop_path must be a number, got 'abc' of type str"),
+        ({"init_scale": "abc"}, TypeError, "init_scale must be a number, got 'abc' of type str"),
+        ({"shape": 1}, TypeError, "encoding 'liere8' has no option 'shape'"),
         ({"dropuot": 0.1}, TypeError, "has no option 'dropuot'.* create_model itself has 'dropout'"),
         ({"share_head": True}, TypeError, "has no option 'share_head': did you mean 'share_heads'"),
         (

@@ -45,8 +45,10 @@ COMMANDS = {
 }
 
 
-NO_MEMORY = re.compile(r"out of memory|can't allocate memory|not enough memory")
-"""Messages of torch when a GPU or CPU runs out of memory."""
+NO_MEMORY = re.compile(
+    r"out of memory|can't allocate memory|not enough memory|Storage size calculation overflowed|Overflow when unpacking"
+)
+"""Messages of torch when a GPU or CPU runs out of memory, or a tensor would be larger than any memory."""
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -108,7 +110,7 @@ def _explain(error: Exception) -> str | None:
         return str(error)
     if isinstance(error, ImportError) and str(error.name).partition(".")[0] not in ("liere", "liere_command"):
         return explain_missing(error)
-    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and NO_MEMORY.search(str(error))):
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError | TypeError) and NO_MEMORY.search(str(error))):
         return f"out of memory ({error}): use a smaller batch or model, or a machine with more memory"
     return None
 

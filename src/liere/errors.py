@@ -5,19 +5,29 @@ from __future__ import annotations
 import difflib
 import operator
 import re
+import reprlib
 from collections.abc import Iterable
+from numbers import Real
+from typing import Any
 
 __all__ = [
     "InputError",
     "InputTypeError",
     "UnknownOptionError",
     "UserError",
+    "check_amount",
     "check_least",
+    "check_number",
+    "check_switches",
     "nearest",
     "suggest",
     "visible",
     "whole_number",
 ]
+
+
+GREATEST_AMOUNT = 1e12  # far beyond any use; in fp32 its square is finite
+LIMIT_OF_INTS = 2**63  # torch's
 
 
 class UserError(Exception):
@@ -48,10 +58,60 @@ def whole_number(name: str, value: object) -> int:
             ...
         liere.errors.InputTypeError: block_size must be an int, got 8.0 of type float
     """
+    if isinstance(value, bool):
+        raise InputTypeError(f"{name} must be an int, got {_shown(value)}")
     try:
-        return operator.index(value)  # type: ignore[arg-type]
+        number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise InputTypeError(f"{name} must be an int, got {value!r} of type {type(value).__name__}") from None
+        raise InputTypeError(f"{name} must be an int, got {_shown(value)}") from None
+    if abs(number) >= LIMIT_OF_INTS:
+        raise InputError(f"{name} must be below 2**63, got {reprlib.repr(number)}")
+    return number
+
+
+def check_number(name: str, value: object) -> None:
+    """Raise a `TypeError` that names the argument if `value` is not a real number.
+
+    Example:
+        >>> check_number("dropout", "little")
+        Traceback (most recent call last):
+            ...
+        liere.errors.InputTypeError: dropout must be a number, got 'little' of type str
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputTypeError(f"{name} must be a number, got {_shown(value)}")
+
+
+def check_amount(name: str, value: Any) -> None:
+    """Raise an error that names the argument if `value` is not a number from 0 to 1e12.
+
+    Example:
+        >>> check_amount("init_scale", -1.0)
+        Traceback (most recent call last):
+            ...
+        liere.errors.InputError: init_scale must be between 0 and 1e+12, got -1.0
+    """
+    check_number(name, value)
+    if not 0 <= value <= GREATEST_AMOUNT:
+        raise InputError(f"{name} must be between 0 and {GREATEST_AMOUNT:g}, got {reprlib.repr(value)}")
+
+
+def check_switches(**given: object) -> None:
+    """Raise a `TypeError` that names the argument if one of the values is not a bool.
+
+    Example:
+        >>> check_switches(share_heads="yes")
+        Traceback (most recent call last):
+            ...
+        liere.errors.InputTypeError: share_heads must be true or false, got 'yes' of type str
+    """
+    for name, value in given.items():
+        if not isinstance(value, bool):
+            raise InputTypeError(f"{name} must be true or false, got {_shown(value)}")
+
+
+def _shown(value: object) -> str:
+    return f"{reprlib.repr(value)} of type {type(value).__name__}"
 
 
 def check_least(name: str, value: int, least: int) -> None:

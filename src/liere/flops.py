@@ -11,7 +11,7 @@ from torch import Tensor
 
 from liere.encodings import RotaryEncoding, TransformerShape, create_encoding
 from liere.encodings.liere import LieRE
-from liere.errors import check_least
+from liere.errors import check_amount, check_least, whole_number
 from liere.generators import skew_at_positions
 from liere.layers import grid_shape
 from liere.positions import grid_positions
@@ -97,9 +97,12 @@ def count_flops(
         >>> f"{count_flops(SIZES['vit_base'], 'absolute', **cifar).paper / 1e9:.3f} G"
         '5.607 G'
     """
-    check_least("batch_size", batch_size, 1)
-    check_least("in_channels", in_channels, 1)
-    check_least("num_classes", num_classes, 0)
+    check_least("batch_size", whole_number("batch_size", batch_size), 1)
+    check_least("in_channels", whole_number("in_channels", in_channels), 1)
+    check_least("num_classes", whole_number("num_classes", num_classes), 0)
+    check_least("num_prefix_tokens", whole_number("num_prefix_tokens", num_prefix_tokens), 0)
+    if exp_norm is not None:
+        check_amount("exp_norm", exp_norm)
     shape = TransformerShape(grid_shape(image_size, patch_size), size.dim, size.heads, size.depth, num_prefix_tokens)
     with torch.random.fork_rng(devices=[]):  # leaves the caller's random state unchanged
         rope = create_encoding(encoding, shape, **encoding_options)

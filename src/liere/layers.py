@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from liere.encodings.contract import Rotations
 from liere.encodings.layer_rotation import rotate_layer
-from liere.errors import InputError, check_least
+from liere.errors import InputError, check_least, check_number, whole_number
 from liere.shapes import Float
 
 __all__ = ["Attention", "Block", "DropPath", "PatchEmbed", "check_rates", "grid_shape", "reset_modules"]
@@ -47,6 +47,7 @@ def grid_shape(image_size: tuple[int, ...], patch_size: tuple[int, ...]) -> tupl
 def check_rates(**given: float) -> None:
     """Raise a `ValueError` that names the argument if a dropout rate is not in [0, 1)."""
     for argument, rate in given.items():
+        check_number(argument, rate)
         if not 0 <= rate < 1:
             raise InputError(f"{argument} must be at least 0 and below 1, got {rate}")
 
@@ -66,7 +67,7 @@ class PatchEmbed(nn.Module):
 
     def __init__(self, patch_size: tuple[int, ...], in_channels: int, dim: int) -> None:
         super().__init__()
-        check_least("in_channels", in_channels, 1)
+        check_least("in_channels", whole_number("in_channels", in_channels), 1)
         self.patch_size = patch_size
         self.in_channels = in_channels
         self.projection = nn.Linear(in_channels * math.prod(patch_size), dim)

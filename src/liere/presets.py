@@ -115,7 +115,7 @@ def create_model(
     """
     chosen = resolve_size(size, {"dim": dim, "depth": depth, "heads": heads, "mlp_dim": mlp_dim})
     image, patch = image_and_patch(image_size, patch_size)
-    prefix = num_registers + (pool == "cls")
+    prefix = whole_number("num_registers", num_registers) + (pool == "cls")
     shape = TransformerShape(grid_shape(image, patch), chosen.dim, chosen.heads, chosen.depth, prefix)
     return VisionTransformer(
         _resolve_encoding(encoding, shape, encoding_options),
@@ -205,8 +205,7 @@ def resolve_size(size: str | None, given: Mapping[str, int | None]) -> ViTSize:
             f"without a size, create_model needs {_names(missing)}: pass them, or a size from {_names(SIZES)}"
         )
     for name, value in dimensions.items():
-        whole_number(name, value)
-        check_least(name, value, 1)
+        check_least(name, whole_number(name, value), 1)
     return ViTSize(**dimensions)
 
 

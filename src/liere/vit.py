@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 
 from liere.devices import send
 from liere.encodings import PositionEncoding, RotaryEncoding, TransformerShape
-from liere.errors import InputError, check_least, suggest
+from liere.errors import InputError, check_least, suggest, whole_number
 from liere.layers import Attention, Block, PatchEmbed, check_rates, grid_shape, reset_modules
 from liere.position_augmentation import augment_positions
 from liere.positions import Policy, check_policy
@@ -285,7 +285,7 @@ class VisionTransformer(nn.Module):
 
 
 def _head(dim: int, num_classes: int) -> nn.Module:
-    if num_classes < 0:
+    if whole_number("num_classes", num_classes) < 0:
         raise InputError(f"num_classes must be at least 0, got {num_classes}: use 0 for a model without a classifier")
     return nn.Linear(dim, num_classes) if num_classes else nn.Identity()
 

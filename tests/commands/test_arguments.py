@@ -33,7 +33,10 @@ def test_what_is_written_is_read(read, text, value):
     [
         (positive_number, "0", "must be a positive integer, for example 7, got '0'"),
         (positive_number, "-1", "must be a positive integer, for example 7, got '-1'"),
-        (seed_number, "1.5", "must be a non-negative integer, for example 0, got '1.5'"),
+        (seed_number, "1.5", "must be a non-negative integer of at most 18 digits, for example 0, got '1.5'"),
+        (seed_number, 23 * "9", "must be a non-negative integer of at most 18 digits, for example 0, got '999"),
+        (option, "a=" + 100_000 * "[", r"invalid option 'a=\[\[.*': maximum recursion depth"),
+        (option, "a=" + 5_000 * "9", r"invalid option 'a=999.*': Exceeds the limit"),
         (size_on_axes, "8y8", "invalid size '8y8': write 224 for a square image"),
         (option, "=1", "invalid option '=1': write name=value"),
     ],

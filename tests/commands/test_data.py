@@ -22,7 +22,8 @@ PNG = b"\x89PNG\r\n\x1a\n"
         ("cifar10 --root nowhere", ["no cifar10 in nowhere", "--data.root"]),
         ("cifar10 --data.root nowhere", ["no cifar10 in nowhere", "--data.root"]),  # the option that is named
         ("spatial --root here", ["data.root does not apply to spatial"]),
-        ("spatial --out folder", ["folder could not be written (it is a folder", "choose another"]),
+        ("spatial --out new/p.exe", ["--out new/p.exe is not a picture: use one of .png, .jpg"]),
+        ("spatial --out .", ["--out . is a folder: name a file in it, for example picture.png"]),
         ("spatial --out file/below.png", ["file/below.png", "choose another"]),
     ],
 )

@@ -58,3 +58,28 @@ def test_with_options(capsys):
     shared = json.loads(capsys.readouterr().out)["rows"][0]
     assert main(command) == 0
     assert shared["exponential"] * 12 == json.loads(capsys.readouterr().out)["rows"][0]["exponential"]
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("image_size=3", "--option image_size is not an option of an encoding: use --image-size"),
+        ("encoding=3", "--option encoding is not an option of an encoding: use --encoding"),
+        ("size=3", "--option size is not an option of an encoding: use --size"),
+        ("batch_size=3", "--option batch_size is not an option of an encoding: use --batch-size"),
+        ("shape=1", "encoding 'liere8' has no option 'shape'"),
+        ("init_scale=abc", "init_scale must be a number, got 'abc' of type str"),
+        ("share_heads=[[true]]", "share_heads must be true or false, got [[True]] of type list"),
+        ("num_prefix_tokens=abc", "num_prefix_tokens must be an int, got 'abc'"),
+        ("exp_norm=1e999", "exp_norm must be between 0 and 1e+12, got inf"),
+    ],
+)
+def test_wrong_options_are_reported(fail, option, message):
+    assert message in fail("flops --size vit_tiny --encoding liere8 --option", option)
+
+
+@pytest.mark.parametrize(
+    "change", ["--image-size 1000000000", "--image-size 1000000000000000000", "--dim 6000000000000"]
+)
+def test_a_model_larger_than_any_memory_is_reported(fail, change):
+    assert "out of memory" in fail("flops --size vit_tiny --encoding absolute liere", change)

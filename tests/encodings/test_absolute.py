@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -47,9 +49,16 @@ def test_four_axes_cannot_be_interpolated():
         encoding.embed(torch.zeros(1, 24, 8), torch.zeros(24, 4), (3, 2, 2, 2))
 
 
-def test_negative_init_std_is_refused():
-    with pytest.raises(ValueError, match="init_std must not be negative, got -1"):
-        Absolute((2, 2), 8, init_std=-1)
+@pytest.mark.parametrize("value", [-1, math.nan, math.inf])
+def test_init_std_must_be_finite_and_not_negative(value):
+    with pytest.raises(ValueError, match=r"init_std must be between 0 and 1e\+12, got"):
+        Absolute((2, 2), 8, init_std=value)
+
+
+@pytest.mark.usefixtures("no_shape_checks")
+def test_init_std_is_a_number():
+    with pytest.raises(TypeError, match="init_std must be a number, got 'abc' of type str"):
+        Absolute((2, 2), 8, init_std="abc")
 
 
 def test_keeps_the_dtype_of_the_tokens():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from datetime import date
 
 import pytest
 import torch
@@ -257,12 +258,33 @@ def test_block_size_is_a_whole_number():
         ({"ndim": 0}, "ndim must be at least 1, got 0"),
         ({"num_heads": 0}, "num_heads must be at least 1, got 0"),
         ({"depth": -1}, "depth must be at least 1, got -1"),
-        ({"init_scale": math.nan}, "init_scale must be finite and not negative, got nan"),
+        ({"init_scale": math.nan}, r"init_scale must be between 0 and 1e\+12, got nan"),
     ],
 )
 def test_bad_dimensions_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         LieRE(**({"ndim": 2, "head_dim": 16} | arguments))
+
+
+@pytest.mark.usefixtures("no_shape_checks")
+@pytest.mark.parametrize("value", ["abc", None, [1.0], date(2020, 1, 1), True])
+def test_init_scale_is_a_number(value):
+    with pytest.raises(TypeError, match=r"init_scale must be a number, got .* of type"):
+        LieRE(2, 16, init_scale=value)
+
+
+@pytest.mark.parametrize("value", [1e300, 10**400])
+def test_init_scale_is_a_number_whose_square_is_one_too(value):
+    with pytest.raises(ValueError, match=r"init_scale must be between 0 and 1e\+12, got 1"):
+        LieRE(2, 16, init_scale=value)
+
+
+@pytest.mark.usefixtures("no_shape_checks")
+@pytest.mark.parametrize("name", ["share_heads", "share_layers", "recompute"])
+@pytest.mark.parametrize("value", [1, "yes", None, 50 * [[]]])
+def test_switches_are_true_or_false(name, value):
+    with pytest.raises(TypeError, match=rf"{name} must be true or false, got .* of type"):
+        LieRE(2, 16, **{name: value})
 
 
 def test_rope_mixed_has_blocks_of_2_alone():

@@ -12,6 +12,7 @@ import torch
 import liere
 from liere.encodings import registry
 from liere.encodings.liere import LieRE
+from liere.errors import UserError
 from tests.models import SHAPE, small_model
 
 MODULE = """
@@ -33,6 +34,11 @@ class Loose(Constant):
     @classmethod
     def build(cls, shape, **options):
         return super().build(shape, amount=options["strength"])
+
+class Needy(Constant):
+    @classmethod
+    def build(cls, shape, *, amount):
+        return super().build(shape, amount=amount)
 
 not_a_class = 3
 """
@@ -131,6 +137,19 @@ def test_a_class_of_another_module_is_named_by_its_path(module):
 
 def test_a_class_may_take_any_options(module):
     assert small_model(f"{module}:Loose", strength=2.0).encoding.amount == 2.0
+    with pytest.raises(TypeError, match="has no option 'shape'"):
+        liere.create_encoding(f"{module}:Loose", SHAPE, **{"shape": SHAPE})
+
+
+def test_an_option_that_a_class_needs_is_named(module):
+    with pytest.raises(TypeError, match=r"needs the option 'amount': pass amount=...") as raised:
+        liere.create_encoding(f"{module}:Needy", SHAPE)
+    assert isinstance(raised.value, UserError)
+
+
+def test_an_error_inside_a_class_is_not_taken_for_one_of_the_user(module):
+    with pytest.raises(KeyError, match="strength"):
+        liere.create_encoding(f"{module}:Loose", SHAPE)
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,19 @@ def test_a_folder_is_made_and_tried(tmp_path):
     assert list((tmp_path / "new" / "folder").iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (os.fsdecode(b"\xff"), r"--out '.*\\udcff' is not valid UTF-8 text: choose another name"),
+        ("/".join(1_500 * "a"), "--out is nested in 1,5.. folders: use at most 200"),
+    ],
+)
+def test_a_folder_with_an_invalid_name_is_refused(tmp_path, name, message):
+    with pytest.raises(ValueError, match=message):
+        prepare_folder(tmp_path / name, "--out")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_folder_that_cannot_be_made_is_named_with_its_argument(tmp_path):
     (tmp_path / "file").write_text("")
     for folder in (tmp_path / "file", tmp_path / "file" / "below"):

@@ -270,9 +270,7 @@ class TestDamaged:
     def test_what_could_not_be_read_again_is_an_error_when_it_is_saved_first(self, tmp_path):
         checkpoint = make_checkpoint(1)
         sparse = {**checkpoint.state_dict, "buffer": torch.eye(3).to_sparse()}
-        with pytest.raises(
-            ValueError, match=r"model contains torch\._utils\._rebuild_sparse.*: keep only plain"
-        ):
+        with pytest.raises(ValueError, match=r"model contains torch\._utils\._rebuild_sparse.*: keep only plain"):
             save_checkpoint(dataclasses.replace(checkpoint, state_dict=sparse), tmp_path)
         assert not list(tmp_path.iterdir())
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -426,8 +427,16 @@ class TestHostileFiles:
         ("hardware: {workers: 1000000}", "hardware.workers must be less than"),
         ("[" * 3_000, "is not YAML: it is nested too deeply"),
         ("{a: " * 3_000, "is not YAML: it is nested too deeply"),
-        ("title: 2001-99-99", "is not YAML: month must be in 1..12"),
-        ("title: !!timestamp x", "is not YAML: "),
+        (
+            "model: {options: {a: " + 150 * "[" + 150 * "]" + "}}",
+            "is not YAML: it is nested too deeply: use at most 100",
+        ),
+        ("logger: {init_args: " + 150 * "{a: " + 150 * "}" + "}", "is not YAML: it is nested too deeply"),
+        ("training: !!map [a]", "is not YAML: expected a mapping node, but found sequence"),
+        ("training: !!set [a]", "is not YAML: could not determine a constructor for the tag"),
+        ("model: {options: {a: !!binary /w==}}", "is not YAML: could not determine a constructor for the tag"),
+        ("logger: {init_args: {a: !!set {x, y}}}", "is not YAML: could not determine a constructor for the tag"),
+        ("training: !!omap [1]", "is not YAML: could not determine a constructor for the tag"),
         ("title: !!int x", "is not YAML: "),
         ("model: {dim: 8, dim: 16}", "is not YAML: 'dim' is repeated"),
         ("title: a\nmodel: {dim: 8}\ntitle: b", "is not YAML: 'title' is repeated"),
@@ -444,6 +453,31 @@ def test_numbers_and_files_that_cannot_be_are_reported_in_a_line(tmp_path, text,
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
     assert len(str(raised.value)) < 500
+
+
+def test_sections_have_no_required_fields():
+    assert not [name for name, field in config_fields() if field.is_required()]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("[0.9]", "have 2 entries, got [0.9] of type list"),
+        ("[]", "have 2 entries, got [] of type list"),
+        ("[0.9, 0.95, 0.99]", "have 2 entries, got [0.9, 0.95, 0.99] of type list"),
+        ("0.9", "be a list, got 0.9 of type float"),
+    ],
+)
+def test_lists_of_another_length_are_reported(value, expected):
+    with pytest.raises(ValueError, match=rf"^--optimizer\.betas must {re.escape(expected)}$"):
+        parse_config({}, {"optimizer.betas": value})
+
+
+@pytest.mark.parametrize("text", ["2020-01-01", "2001-99-99", "2020-01-01 00:00:00+99:00"])
+def test_dates_are_text_and_stay_text(text):
+    config = parse_config(load_yaml(f"title: {text}\nlogger: {{init_args: {{name: {text}}}}}"))
+    assert (config.title, config.logger.init_args) == (text, {"name": text})
+    assert parse_config(yaml.safe_load(config.to_yaml())) == config
 
 
 def test_a_mark_at_the_start_of_a_file_does_not_matter(tmp_path):

@@ -10,13 +10,14 @@ from liere.runs.launchers import check_launcher, find_launcher
 from liere_command.processes import LAUNCHER, is_first_process
 
 VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID", "NODE_RANK", "GROUP_RANK")
+MAIN = "MASTER_ADDR"
 SLURM = ("NTASKS", "PROCID", "LOCALID", "NODEID", "STEP_ID", "JOB_NAME", "NTASKS_PER_NODE", "NNODES")
 
 
 @pytest.fixture
 def environment(monkeypatch):
     """Set environment variables, and no others about processes."""
-    for name in (*VARIABLES, *(f"SLURM_{name}" for name in SLURM), LAUNCHER):
+    for name in (MAIN, *VARIABLES, *(f"SLURM_{name}" for name in SLURM), LAUNCHER):
         monkeypatch.delenv(name, raising=False)
 
     def set_variables(**values: str | int) -> None:
@@ -37,9 +38,19 @@ def srun(rank: int = 0, tasks: int = 2) -> dict[str, str | int]:
 
 def test_without_variables_a_run_starts_its_own_processes(environment):
     environment()
-    for shape in ((1, 1), (4, 1), (4, 2)):
+    for shape in ((1, 1), (4, 1)):
         check_launcher(*shape)
         assert find_launcher(*shape) == "lightning"
+
+
+@pytest.mark.parametrize("variables", [{}, {"SLURM_NTASKS": 1, "SLURM_JOB_NAME": "bash"}])
+def test_several_nodes_are_refused_unless_something_starts_processes_on_each(environment, variables):
+    environment(**variables)
+    message = r"hardware.nodes is 2, .*: run torchrun --nnodes 2 --nproc-per-node 4 .*, or srun --nodes 2 --ntasks-per"
+    with pytest.raises(ValueError, match=message):
+        check_launcher(4, 2)
+    environment(MASTER_ADDR="first-node", NODE_RANK=0)  # started by hand on each node
+    check_launcher(4, 2)
 
 
 @pytest.mark.parametrize("rank", [0, 1])

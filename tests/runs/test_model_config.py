@@ -36,3 +36,10 @@ def test_a_recipe_for_several_encodings_leaves_out_what_one_of_them_cannot_have(
     assert config.model.unsupported_fields() == unfit
     fitting = parse_config({"model": model | {"dim": 16, "depth": 1, "heads": 2, "mlp_dim": 8}}, unfit)
     fitting.model.build(image_size=24, num_classes=4)
+
+
+@pytest.mark.parametrize("name", ["dim", "num_classes"])
+def test_an_argument_of_the_model_is_not_an_option_of_its_encoding(name):
+    config = parse_config({"model": {**BASE, "options": {name: 3}}})
+    with pytest.raises(ValueError, match=rf"model\.options\.{name} is not an option of an encoding: {name} belongs to"):
+        config.model.build(image_size=48, num_classes=4)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 from types import SimpleNamespace
 
@@ -44,6 +45,11 @@ class TestChecks:
         with pytest.raises(FileNotFoundError, match=r"no data at --data\.root"):
             begin_run(missing, tmp_path / "run", lines.append)
         assert not (tmp_path / "run").exists()
+
+    def test_a_name_that_is_not_text_is_reported_before_anything_is_computed(self, tmp_path, lines):
+        with pytest.raises(ValueError, match="is not valid UTF-8 text"):
+            begin_run(config(), tmp_path / os.fsdecode(b"\xff"), lines.append)
+        assert lines == list(tmp_path.iterdir()) == []
 
 
 class TestBeginning:
@@ -101,6 +107,20 @@ class TestTraining:
         train_run(open_run(run.folder), tell=lines.append, warn=print, progress=False)
         assert lines[-2].startswith("run: finished after 72 examples and ")
         assert lines[-1] == f"evaluate it with: liere eval {run.folder}"
+
+    def test_a_run_that_fails_before_its_first_step_leaves_no_folder(self, tmp_path, lines):
+        wrong = config(logger__class_path="nowhere.Logger")
+        run = begin_run(wrong, tmp_path / "run", lines.append)
+        with pytest.raises(ValueError, match="cannot be imported"):
+            train_run(run, tell=lines.append, warn=print, progress=False)
+        assert list(tmp_path.iterdir()) == []
+        train_run(begin_run(config(), run.folder, lines.append), tell=lines.append, warn=print, steps=1, progress=False)
+
+    def test_a_run_whose_logger_fails_after_it_was_started_leaves_no_folder(self, tmp_path, lines):
+        run = begin_run(config(), tmp_path / "run", lines.append)
+        with pytest.raises(ValueError, match="logger must be a Lightning logger"):
+            train_run(run, tell=lines.append, warn=print, logger="wandb", progress=False)
+        assert list(tmp_path.iterdir()) == []
 
     def test_a_signal_is_an_interruption_with_its_number(self):
         stop = SignalStop("stopped", 15)

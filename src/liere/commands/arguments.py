@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import reprlib
 import shlex
 import sys
 from typing import Any
@@ -21,6 +22,7 @@ __all__ = [
 ]
 
 
+SEED_DIGITS = 18  # seeds of this length fit in the 64 bits of torch's
 DIMENSIONS = {
     "dim": "width of a token",
     "depth": "number of layers",
@@ -71,6 +73,8 @@ def option(text: str) -> tuple[str, Any]:
         return name, json.loads(value.lower())
     except json.JSONDecodeError:
         return name, value
+    except (RecursionError, ValueError) as error:  # too many brackets or digits
+        raise argparse.ArgumentTypeError(f"invalid option {reprlib.repr(text)}: {error}") from None
 
 
 def add_model_arguments(parser: argparse.ArgumentParser, options: str) -> None:
@@ -121,8 +125,10 @@ def dimensions(args: argparse.Namespace) -> dict[str, int]:
 
 def seed_number(text: str) -> int:
     """Parse a seed."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be a non-negative integer, for example 0, got {text!r}")
+    if not text.isdecimal() or len(text) > SEED_DIGITS:
+        raise argparse.ArgumentTypeError(
+            f"must be a non-negative integer of at most {SEED_DIGITS} digits, for example 0, got {reprlib.repr(text)}"
+        )
     return int(text)
 
 

@@ -39,6 +39,7 @@ def run(args: argparse.Namespace) -> None:
     from liere.data.registry import SECTIONS, find_section
     from liere.files.writing import check_replaceable, prepare_folder
     from liere.report.contact_sheet import draw_contact_sheet
+    from liere.report.drawing import check_picture
     from liere.runs.config_file import parse_config
 
     if find_section(args.name) is None:
@@ -47,6 +48,7 @@ def run(args: argparse.Namespace) -> None:
     data = parse_config({"data": {"name": args.name}}, given_fields(args)).data.load(args.split)
     size = data.facts.image_size[-1]
     path = args.out or Path(f"{args.name}-{args.split}-{size}.png")
+    check_picture(path, "--out")
     prepare_folder(path.parent, f"--out {path}: the folder")
     check_replaceable(path)
     question = ": which way does the arrow at the base of the Y point?" if args.name == "spatial" else ""

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from liere.commands.arguments import add_model_arguments, dimensions, model_input
+from liere.errors import InputError
 from liere.flops import FlopCount, PaperFigure, count_flops, paper_figure
 from liere.presets import SIZES, resolve_size
 from liere.terminal.messages import say
@@ -50,6 +51,9 @@ def run(args: argparse.Namespace) -> None:
 def _row(name: str, encoding: str, given: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:
     overrides, options = dimensions(args), dict(args.options)
     size = resolve_size(name, overrides)
+    for option in options:
+        if option in ("size", "encoding", "batch_size", *given):
+            raise InputError(f"--option {option} is not an option of an encoding: use --{option.replace('_', '-')}")
     count = count_flops(size, encoding, batch_size=args.batch_size, **given, **options)
     absolute = count_flops(size, "absolute", **given)
     printed = None if overrides or options else paper_figure(name, encoding, given)

@@ -8,7 +8,7 @@ import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from liere.commands.arguments import add_model_arguments, dimensions, model_input
+from liere.commands.arguments import add_model_arguments, dimensions, model_input, seed_number
 from liere.errors import InputError
 from liere.files.reading import reason
 from liere.files.writing import prepare_folder, write_atomically
@@ -42,7 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="folder for the results (default: ./liere-inspect)",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of weights and inputs (default: 0)")
+    parser.add_argument(
+        "--seed", type=seed_number, default=0, metavar="N", help="seed of weights and inputs (default: 0)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table, without writing files")
     add_model_arguments(parser, "options of create_model or the encoding, such as pool=mean or share_heads=true")
 

@@ -101,13 +101,13 @@ def make_plan(
         fields |= config.model.unsupported_fields()
         fields |= {"hardware.threads": str(threads)} if config.hardware.threads is None else {}
         config = parse_config(content, fields, source)
-        if executor.is_here:
-            config.hardware.check()
         if config.hardware.world_size > 1:
             raise InputError(
-                f"hardware.devices is {config.hardware.devices}, but a comparison trains each run on one device and "
-                "several runs in parallel: leave it out, or train single runs with liere train"
+                "hardware.devices and hardware.nodes must be 1, because a comparison trains each run on one device and "
+                "several runs in parallel: leave them out, or train single runs with liere train"
             )
+        if executor.is_here:
+            config.hardware.check()
         for size in (config.data.side, *(sizes or ())):
             config.check_size(size)
         build_model(config)  # reports invalid settings before training starts

@@ -21,7 +21,10 @@ __all__ = [
 ]
 
 
-def create_encoding(name: str, shape: TransformerShape, **options: Any) -> PositionEncoding:
+VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def create_encoding(name: str, shape: TransformerShape, /, **options: Any) -> PositionEncoding:
     """Create an encoding by name for a transformer.
 
     Args:
@@ -31,8 +34,8 @@ def create_encoding(name: str, shape: TransformerShape, **options: Any) -> Posit
         **options: Options of that encoding, such as `init_std` or `share_heads`.
 
     Raises:
-        TypeError: If `name` is not a string, or the encoding does not have an option.
-        ValueError: If no encoding has that name.
+        TypeError: If `name` is not a string, the encoding does not have an option, or a value has the wrong type.
+        ValueError: If no encoding has that name, or a value is out of range.
 
     Example:
         >>> shape = TransformerShape(grid=(8, 8), dim=384, num_heads=6, depth=12)
@@ -40,13 +43,17 @@ def create_encoding(name: str, shape: TransformerShape, **options: Any) -> Posit
         torch.Size([12, 2, 1, 8, 28])
     """
     cls, implied = find_encoding(name)
-    parameters = list(inspect.signature(cls.build).parameters.values())[1:]
-    known_options = [parameter.name for parameter in parameters]
+    first, *parameters = inspect.signature(cls.build).parameters.values()
+    known_options = [parameter.name for parameter in parameters if parameter.kind not in VARIADIC]
     takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
     for option in options:
         if option in implied:
             raise InputTypeError(f"{option} is part of the name {name!r}: leave out {option}={options[option]!r}")
-        if option not in known_options and not takes_any:
+        if option == first.name or (option not in known_options and not takes_any):
             hint = suggest(option, known_options) if known_options else "it has no options"
             raise UnknownOptionError(f"encoding {name!r} has no option {option!r}: {hint}")
+    for parameter in parameters:
+        is_needed = parameter.name in known_options and parameter.default is inspect.Parameter.empty
+        if is_needed and parameter.name not in {**implied, **options}:
+            raise InputTypeError(f"encoding {name!r} needs the option {parameter.name!r}: pass {parameter.name}=...")
     return cls.build(shape, **implied, **options)

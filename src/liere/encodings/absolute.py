@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from liere.encodings.contract import PositionEncoding, TransformerShape
-from liere.errors import InputError
+from liere.errors import InputError, check_amount
 from liere.shapes import Float
 from liere.sharding import gathered
 
@@ -38,11 +38,10 @@ class Absolute(PositionEncoding):
 
     def __init__(self, grid: tuple[int, ...], dim: int, *, num_prefix_tokens: int = 0, init_std: float = 0.02) -> None:
         super().__init__()
-        if init_std < 0:
-            raise InputError(f"init_std must not be negative, got {init_std}: use 0.02 (timm) or 1 (published code)")
+        check_amount("init_std", init_std)
         self.grid = tuple(grid)
         self.num_prefix_tokens = num_prefix_tokens
-        self.init_std = init_std
+        self.init_std = float(init_std)
         self.embedding = nn.Parameter(torch.empty(1, num_prefix_tokens + math.prod(grid), dim))
         self.reset_parameters()
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from liere.encodings.contract import PositionEncoding, TransformerShape
 from liere.encodings.rotary import RotaryEncoding
-from liere.errors import InputError, whole_number
+from liere.errors import InputError, check_amount, whole_number
 from liere.generators import init_upper_, skew_from_upper
 from liere.shapes import Float
 from liere.sharding import gathered
@@ -71,8 +71,7 @@ class LieRE(RotaryEncoding):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        if not math.isfinite(init_scale) or init_scale < 0:
-            raise InputError(f"init_scale must be finite and not negative, got {init_scale}")
+        check_amount("init_scale", init_scale)
         block_size = whole_number("block_size", block_size)
         if not 2 <= block_size <= head_dim:
             raise InputError(
@@ -97,7 +96,7 @@ class LieRE(RotaryEncoding):
                 f"of each head are not rotated; to rotate all, use a divisor of head_dim, for example {nearest}",
                 stacklevel=2,
             )
-        self.init_scale = init_scale
+        self.init_scale = float(init_scale)
         shape = (
             1 if share_layers else depth,
             ndim,

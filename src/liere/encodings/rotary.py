@@ -14,7 +14,7 @@ from liere.devices import send
 from liere.encodings.cache import RotationCache
 from liere.encodings.contract import PositionEncoding, Rotations, StreamedRotations, TransformerShape
 from liere.encodings.nested import check_no_prefix, has_nested, rotate_nested
-from liere.errors import InputError, InputTypeError, whole_number
+from liere.errors import InputError, InputTypeError, check_least, check_switches, whole_number
 from liere.positions import check_positions
 from liere.rotations import (
     check_shapes,
@@ -63,8 +63,8 @@ class RotaryEncoding(PositionEncoding):
     ) -> None:
         super().__init__()
         for argument, value in {"ndim": ndim, "head_dim": head_dim, "num_heads": num_heads, "depth": depth}.items():
-            if whole_number(argument, value) < 1:
-                raise InputError(f"{argument} must be at least 1, got {value}")
+            check_least(argument, whole_number(argument, value), 1)
+        check_switches(share_heads=share_heads, share_layers=share_layers, recompute=recompute)
         self.ndim = ndim
         self.head_dim = head_dim
         self.block_size = block_size

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from liere.devices import send
 from liere.encodings.contract import PositionEncoding, TransformerShape
-from liere.errors import InputError
+from liere.errors import InputError, check_amount
 from liere.shapes import Float
 
 __all__ = ["SinCos"]
@@ -35,7 +35,8 @@ class SinCos(PositionEncoding):
         super().__init__()
         if dim < 2 * len(grid):
             raise InputError(f"dim must be at least {2 * len(grid)} for {len(grid)} axes, got {dim}")
-        if temperature <= 0:
+        check_amount("temperature", temperature)
+        if temperature == 0:
             raise InputError(f"temperature must be positive, got {temperature}")
         self.grid = tuple(grid)
         self.dim = dim

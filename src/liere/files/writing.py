@@ -10,8 +10,11 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["check_replaceable", "is_system_error", "prepare_folder", "write_atomically"]
+from liere.errors import InputError
 
+__all__ = ["check_folder", "check_replaceable", "is_system_error", "prepare_folder", "write_atomically"]
+
+MOST_LEVELS = 200  # pathlib creates folders recursively
 SYSTEM_ERRORS = {errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE}
 ACCESS_ERRORS = {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOSPC, errno.EDQUOT}
 
@@ -95,6 +98,21 @@ def check_replaceable(path: Path) -> None:
         raise OSError(f"{path} could not be written (it is {kind}, not a regular file): choose another file name")
 
 
+def check_folder(folder: Path, name: str) -> None:
+    """Raise `ValueError` if a folder has a name that is not text, or is nested too deeply to be created.
+
+    Args:
+        folder: The folder.
+        name: Name of the argument, for the error message.
+    """
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{name} {str(folder)!r} is not valid UTF-8 text: choose another name") from None
+    if len(folder.parts) > MOST_LEVELS:
+        raise InputError(f"{name} is nested in {len(folder.parts):,} folders: use at most {MOST_LEVELS}")
+
+
 def prepare_folder(folder: Path, name: str) -> None:
     """Create a folder and check that it is writable, before a long computation starts.
 
@@ -104,7 +122,9 @@ def prepare_folder(folder: Path, name: str) -> None:
 
     Raises:
         OSError: If the folder cannot be created or written to.
+        ValueError: If its name is not a valid one.
     """
+    check_folder(folder, name)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

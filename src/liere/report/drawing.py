@@ -9,12 +9,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from liere.errors import InputError
 from liere.files.writing import write_atomically
 
-__all__ = ["CELL", "GRID", "INK", "MUTED", "Drawing", "canvas", "figure_png", "require_matplotlib", "sheet"]
+__all__ = [
+    "CELL",
+    "GRID",
+    "INK",
+    "MUTED",
+    "Drawing",
+    "canvas",
+    "check_picture",
+    "figure_png",
+    "require_matplotlib",
+    "sheet",
+]
 
 INK, MUTED, GRID = "#1f2430", "#6b7280", "#e5e7eb"
 CELL = (4.6, 3.4)  # inches; at 72 units per inch about the width of a phone, which keeps text legible there
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".svg", ".pdf", ".eps")
 STYLE: Any = {
     "font.size": 10,
     "font.family": "DejaVu Sans",
@@ -42,6 +55,19 @@ class Drawing(NamedTuple):
     png: bytes
     svg: str
     alt: str
+
+
+def check_picture(path: Path, name: str) -> None:
+    """Raise `ValueError` if a file cannot be a picture.
+
+    Args:
+        path: The file; without a suffix it will be a PNG file.
+        name: Name of the argument, for the error message.
+    """
+    if path.name in ("", "..") or path.is_dir():
+        raise InputError(f"{name} {path} is a folder: name a file in it, for example {path / 'picture.png'}")
+    if path.suffix and path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{name} {path} is not a picture: use one of {', '.join(SUFFIXES)}")
 
 
 def require_matplotlib() -> None:

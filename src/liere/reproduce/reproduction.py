@@ -81,13 +81,13 @@ class Reproduction:
         lacking: dict[str, str] = {}
         for run in self.missing():
             check_recipe(run)
-            if executor is None or executor.is_here:
-                run.config.hardware.check()
             if run.config.hardware.world_size > 1:
                 raise InputError(
                     "hardware.devices and hardware.nodes must be 1, because each run uses one device and several runs "
                     "train in parallel: to use several devices, write the configurations with --configs and train those"
                 )
+            if executor is None or executor.is_here:
+                run.config.hardware.check()
             if all(run.config.data != config.data for config in checked):
                 checked.append(run.config)
                 try:

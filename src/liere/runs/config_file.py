@@ -22,11 +22,20 @@ __all__ = ["explain", "load_yaml", "parse_config", "read_config"]
 
 
 MAX_BYTES = 100_000  # real configurations have a few thousand, and parsing takes 10 s per million
+MOST_LEVELS = 100  # of nested lists and maps: pydantic writes at most 255
+PLAIN = ("null", "bool", "int", "float", "str", "seq", "map")  # tags of values that can be written to YAML again
 MOST_DIGITS = 300  # of an integer: longer ones exceed floats, and parsing those with colons takes quadratic time
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """Parse 1e-3 as a number, and reject repeated fields and aliases, which can expand without limit."""
+    """Parse 1e-3 as a number and dates as text; reject repeated fields, and aliases, which can expand without limit."""
+
+    yaml_constructors = {  # noqa: RUF012  (that for None raises an error about the tag)
+        tag: make
+        for tag, make in yaml.SafeLoader.yaml_constructors.items()
+        if tag is None or tag.rpartition(":")[2] in PLAIN
+    }
+    level = 0
 
     def construct_yaml_int(self, node: Any) -> int:
         """Return an integer; reject ones with too many digits."""
@@ -43,17 +52,23 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
         return str(super().construct_yaml_str(node))
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """Return the next node; reject aliases."""
+        """Return the next node; reject aliases and deep nesting."""
         if self.check_event(yaml.AliasEvent):
             event = self.peek_event()
             raise yaml.composer.ComposerError(
                 None, None, f"the alias *{event.anchor} is not allowed: write the value out", event.start_mark
             )
-        return super().compose_node(parent, index)
+        if self.level == MOST_LEVELS:
+            raise yaml.YAMLError(f"it is nested too deeply: use at most {MOST_LEVELS} levels")
+        self.level += 1
+        node = super().compose_node(parent, index)
+        self.level -= 1
+        return node
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         """Return fields by name; reject repeated ones."""
-        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []  # otherwise the parent class raises an error
+        names = [key.value for key, _ in pairs if isinstance(key, yaml.ScalarNode)]
         seen: set[str] = set()
         for name in names:
             if name in seen:
@@ -64,6 +79,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 _Loader.add_constructor("tag:yaml.org,2002:str", _Loader.construct_yaml_str)
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_yaml_str)
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
 )
@@ -81,9 +97,7 @@ def load_yaml(text: str) -> Any:
     """
     try:
         return yaml.load(text, _Loader)
-    except RecursionError:
-        raise yaml.YAMLError("it is nested too deeply") from None
-    except (ValueError, OverflowError, LookupError, AttributeError) as error:  # invalid numbers, dates, encodings
+    except (ValueError, OverflowError, LookupError) as error:  # invalid numbers, encodings
         raise yaml.YAMLError(str(error)) from None
 
 
@@ -162,7 +176,7 @@ def parse_config(content: dict[str, Any], overrides: dict[str, str] | None = Non
 def _blamed(message: str, overrides: dict[str, str], source: str) -> str:
     """Prefix a message with its source: the command-line option that it is about, or else the file."""
     for name, text in overrides.items():
-        if message.startswith(f"{name} must be "):
+        if message.startswith(f"{name} must "):
             return f"--{message}"
         if re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", message):
             return f"--{name} {shorten(text)}: {message}"
@@ -194,8 +208,20 @@ def explain(error: ValidationError) -> str:
         return f"unknown field {shorten('.'.join(path))}: {suggest(path[-1], names)}"
     while len(path) > 1 and ".".join(path) not in known:
         path.pop()  # pydantic adds the type or the entry inside a field
-    expected = first["msg"].removeprefix("Input should be ")
-    if first["type"] != "literal_error":  # whose commas separate the values
-        expected = expected.partition(",")[0]
     value = first["input"]
-    return f"{'.'.join(path)} must be {expected}, got {shorten(repr(value))} of type {type(value).__name__}"
+    return f"{'.'.join(path)} must {_expected(error)}, got {shorten(repr(value))} of type {type(value).__name__}"
+
+
+def _expected(error: ValidationError) -> str:
+    """Return what the first invalid value must be or have, after "must"."""
+    first = error.errors()[0]
+    kind, place = first["type"], first["loc"][:-1]
+    if kind == "missing":  # an entry of a tuple, since sections have no required fields
+        indices = [one["loc"][-1] for one in error.errors() if (one["type"], one["loc"][:-1]) == (kind, place)]
+        return f"have {int(indices[-1]) + 1} entries"
+    if kind == "too_long":
+        return f"have {first['ctx']['max_length']} entries"
+    if kind == "tuple_type":
+        return "be a list"
+    expected = first["msg"].removeprefix("Input should be ")
+    return f"be {expected if kind == 'literal_error' else expected.partition(',')[0]}"  # commas separate literals

@@ -32,7 +32,7 @@ def find_launcher(devices: int, nodes: int) -> Launcher:
 
 
 def check_launcher(devices: int, nodes: int) -> None:
-    """Raise `ValueError` if this process was started as one of a different number of processes."""
+    """Raise `ValueError` if this process is one of another number of processes, or others would never be started."""
     world = devices * nodes
     has_rank = "RANK" in os.environ or "LOCAL_RANK" in os.environ
     if has_rank and _count("WORLD_SIZE") not in (None, world):
@@ -48,6 +48,12 @@ def check_launcher(devices: int, nodes: int) -> None:
         )
     if world > 1 and not is_under_torchrun() and not _is_started_by_liere():
         _check_slurm(devices, nodes, launcher)
+    if nodes > 1 and launcher == "lightning" and "MASTER_ADDR" not in os.environ:
+        raise InputError(  # this process would wait for the other nodes, on which nothing was started
+            f"hardware.nodes is {nodes}, but neither torchrun nor srun started this process: run torchrun --nnodes "
+            f"{nodes} --nproc-per-node {devices} --rdzv-backend c10d --rdzv-endpoint HOST:29500 -m liere_command train "
+            f"... on each node, or srun --nodes {nodes} --ntasks-per-node {devices} liere train ..."
+        )
 
 
 def _check_slurm(devices: int, nodes: int, launcher: Launcher) -> None:

@@ -93,9 +93,13 @@ class ModelConfig(Section):
 
     def build(self, *, image_size: int | tuple[int, ...], num_classes: int, in_channels: int = 3) -> VisionTransformer:
         """Return the model, initialized with torch's global generator."""
-        return create_model(
-            **self.arguments(image_size=image_size, num_classes=num_classes, in_channels=in_channels), **self.options
-        )
+        arguments = self.arguments(image_size=image_size, num_classes=num_classes, in_channels=in_channels)
+        for name in self.options:
+            if name in arguments:
+                raise InputError(
+                    f"model.options.{name} is not an option of an encoding: {name} belongs to the model itself"
+                )
+        return create_model(**arguments, **self.options)
 
     def arguments(self, *, image_size: int | tuple[int, ...], num_classes: int, in_channels: int = 3) -> dict[str, Any]:
         """Return the arguments of `liere.create_model`, except for the options of the encoding."""

@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -42,11 +42,13 @@ class Run:
         folder: Folder of the run.
         config: Configuration of the run.
         data_root: Location of the data; None for their location in training.
+        is_new: Whether this command created the folder.
     """
 
     folder: Path
     config: RunConfig
     data_root: Path | None = None
+    is_new: bool = field(default=False, compare=False)
 
     @property
     def checkpoints(self) -> Path:
@@ -250,9 +252,10 @@ def create_run(folder: Path, config: RunConfig) -> Run:
                 os.replace(new, folder)
             except OSError:
                 check_new(folder, config)
-                if not (folder / "config.yaml").exists():  # unless another process was faster
-                    raise
-    return Run(folder, config)
+                if (folder / "config.yaml").exists():
+                    return Run(folder, config)  # another process was faster
+                raise
+    return Run(folder, config, is_new=True)
 
 
 def open_run(folder: Path, overrides: dict[str, str] | None = None) -> Run:

@@ -65,9 +65,10 @@ def open_logger(logger: Any, settings: dict[str, Any]) -> None:
 
 def _find_class(path: str) -> type:
     module, _, name = path.rpartition(".")
+    is_path = module and all(part.isidentifier() for part in path.split("."))
     try:
-        found = getattr(importlib.import_module(module), name) if module else None
-    except (ImportError, AttributeError, ValueError) as error:
+        found = getattr(importlib.import_module(module), name) if is_path else None
+    except (ImportError, AttributeError) as error:
         raise InputError(
             f"logger.class_path {shorten(path)!r} cannot be imported ({reason(error)}): install it, or use another "
             f"class, for example {EXAMPLE}"

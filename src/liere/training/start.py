@@ -10,9 +10,11 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from liere.files.writing import check_folder
 from liere.optional.extras import TRAINING, require
 from liere.runs.config import RunConfig
 from liere.runs.cost import Cost, estimate_cost
+from liere.runs.failed_starts import remove_failed_start
 from liere.runs.model import build_model
 from liere.runs.process_order import first_process_first
 from liere.runs.run import Run, check_new, create_run, open_run
@@ -80,6 +82,7 @@ def begin_run(config: RunConfig, folder: Path, tell: Callable[[str], None], *, d
         if not is_first:
             _wait_for(folder / "config.yaml")
             return open_run(folder)
+        check_folder(folder, "--out")
         check_new(folder, config)
         check_run(config, folder, tell)
         if dry:
@@ -109,6 +112,8 @@ def train_run(
     progress: bool = True,
 ) -> None:
     """Train a run to its end or for some steps, and report how it ended.
+
+    If a run that this command created fails before anything is saved, its folder is removed.
 
     Args:
         run: The run.
@@ -140,6 +145,10 @@ def train_run(
             # Lightning would treat another exit code as a crash and kill the first process.
             raise SystemExit(0) from None
         return
+    except Exception:
+        if is_first:
+            remove_failed_start(run)
+        raise
     if is_first:
         tell(
             f"{run.folder.name}: finished after {result['examples']:,} examples and {result['seconds']:.0f} s, "
