@@ -7,6 +7,9 @@ from types import ModuleType
 import pytest
 
 pytest.importorskip("tests.training.requirements")
+from liere.optional.torchvision_ops import import_with_torchvision
+
+import_with_torchvision("lightning")
 from lightning.pytorch.loggers import CSVLogger
 from lightning.pytorch.loggers.logger import Logger
 
