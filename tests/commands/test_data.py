@@ -22,6 +22,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
         ("cifar10 --root nowhere", ["no cifar10 in nowhere", "--data.root"]),
         ("cifar10 --data.root nowhere", ["no cifar10 in nowhere", "--data.root"]),  # the option that is named
         ("spatial --root here", ["data.root does not apply to spatial"]),
+        ("spatial --size 9996", ["--count 24 at --size 9996 gives 7,194,241,152 values", "reduce --count or --size"]),
         ("spatial --out folder", ["folder could not be written (it is a folder", "choose another"]),
         ("spatial --out file/below.png", ["file/below.png", "choose another"]),
     ],
@@ -40,3 +41,9 @@ def test_a_sheet_of_examples_is_written(tmp_path, capsys, monkeypatch):
     assert main(["data", "preview", "spatial", *arguments.split()]) == 0
     assert capsys.readouterr().out == "wrote spatial-val-48.png\n"
     assert (tmp_path / "spatial-val-48.png").read_bytes().startswith(PNG)
+
+
+def test_the_number_of_examples_has_a_limit(capsys):
+    with pytest.raises(SystemExit):
+        main(["data", "preview", "spatial", "--count", "1000000000"])
+    assert "--count: must be at most 1,000, got 1000000000" in capsys.readouterr().err

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from liere.commands.arguments import positive_number
+from liere.commands.arguments import positive_number, side_number
 from liere.files.writing import check_replaceable, prepare_folder, write_atomically
 from liere.terminal.messages import say, warn
 
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.add_argument("run_folder", type=Path, metavar="RUN", help="folder of the run; its data set is not needed")
     parser.add_argument("images", type=Path, nargs="+", metavar="IMAGES", help="files, or folders of files")
-    parser.add_argument("--size", type=positive_number, metavar="N", help="image size in pixels (default: as trained)")
+    parser.add_argument("--size", type=side_number, metavar="N", help="image size in pixels (default: as trained)")
     parser.add_argument("--top", type=positive_number, default=5, metavar="N", help="classes per file (default: 5)")
     parser.add_argument(
         "--best", action="store_true", help="use the weights with the best validation score, not the final ones"
