@@ -10,7 +10,9 @@ import pytest
 from PIL import Image
 
 pytest.importorskip("tests.training.requirements")
+from liere import toolkit
 from liere.cli import main
+from liere.evaluation.predict import Prediction
 from liere.toolkit import predict
 from tests.training.tiny import quiet
 
@@ -72,3 +74,10 @@ def test_a_size_has_a_limit(finished, pictures, capsys):
     assert "--size: must be at most 10,000, got 1000000" in capsys.readouterr().err
     with pytest.raises(ValueError, match="size must be at most 10,000, got 1000000"):
         predict(finished, "pictures", size=10**6)
+
+
+def test_each_prediction_is_one_line(pictures, monkeypatch, capsys):
+    found = [Prediction("a\nb.png", ("cat\n\x1b[2Jdog", "bird"), (0.75, 0.25))]
+    monkeypatch.setattr(toolkit, "predict", lambda *_, **__: found)
+    assert main(["predict", "run", "pictures"]) == 0
+    assert capsys.readouterr().out == "a\\nb.png: cat\\n\\x1b[2Jdog 75.0 %, bird 25.0 %\n"

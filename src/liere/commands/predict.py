@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from liere.commands.arguments import positive_number, side_number
+from liere.errors import visible
 from liere.files.writing import check_replaceable, prepare_folder, write_atomically
 from liere.terminal.messages import say, warn
 
@@ -46,7 +47,8 @@ def run(args: argparse.Namespace) -> None:
     found = toolkit.predict(args.run_folder, args.images, size=args.size, top=args.top, best=args.best, say=warn)
     for prediction in found:
         shares = zip(prediction.classes, prediction.probabilities, strict=True)
-        say(f"{prediction.source}: {', '.join(f'{name} {100 * share:.1f} %' for name, share in shares)}")
+        listed = ", ".join(f"{name} {100 * share:.1f} %" for name, share in shares)
+        say(visible(f"{prediction.source}: {listed}"))  # names may contain line breaks, at which `say` starts a line
     for path, text in ((args.json, _as_json(found)), (args.csv, _as_csv(found))):
         if path is not None:
             prepare_folder(path.parent, "the folder of the output")
