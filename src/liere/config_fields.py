@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from liere.optional.extras import require
+from liere.presets import LARGEST_SIDE
 
 require("yaml", "pydantic")
 
@@ -21,7 +22,7 @@ CountOrZero = Annotated[Whole, Field(ge=0, le=10**15)]
 Few = Annotated[Whole, Field(ge=1, le=10**4)]
 FewOrZero = Annotated[Whole, Field(ge=0, le=10**4)]
 Width = Annotated[Whole, Field(ge=1, le=10**6)]
-Side = Annotated[Whole, Field(ge=1, le=10**4)]
+Side = Annotated[Whole, Field(ge=1, le=LARGEST_SIDE)]
 Seed = Annotated[Whole, Field(ge=0, lt=2**63)]
 Real = Annotated[float, Field(strict=True)]
 Rate = Annotated[Real, Field(ge=0, lt=1)]

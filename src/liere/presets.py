@@ -14,7 +14,10 @@ from liere.layers import grid_shape
 from liere.positions import Policy
 from liere.vit import AttentionScale, ClsPosition, VisionTransformer
 
-__all__ = ["SIZES", "ViTSize", "create_model", "image_and_patch", "least_parameters", "resolve_size"]
+__all__ = ["LARGEST_SIDE", "SIZES", "ViTSize", "create_model", "image_and_patch", "least_parameters", "resolve_size"]
+
+LARGEST_SIDE = 10**4
+"""Upper limit for the image sizes in configurations and commands."""
 
 
 class ViTSize(NamedTuple):

@@ -7,13 +7,15 @@ import sys
 
 import pytest
 
-from liere.commands.arguments import option, positive_number, seed_number, size_on_axes, this_command
+from liere.commands.arguments import option, positive_number, seed_number, side_number, size_on_axes, this_command
 
 
 @pytest.mark.parametrize(
     ("read", "text", "value"),
     [
         (positive_number, "7", 7),
+        (positive_number, "007", 7),
+        (side_number, "10000", 10_000),
         (seed_number, "0", 0),
         (size_on_axes, "224", 224),
         (size_on_axes, "8x224x224", (8, 224, 224)),
@@ -32,11 +34,15 @@ def test_what_is_written_is_read(read, text, value):
     ("read", "text", "message"),
     [
         (positive_number, "0", "must be a positive integer, for example 7, got '0'"),
+        (positive_number, "\u0660", "must be a positive integer, for example 7, got '\u0660'"),
         (positive_number, "-1", "must be a positive integer, for example 7, got '-1'"),
         (seed_number, "1.5", "must be a non-negative integer of at most 18 digits, for example 0, got '1.5'"),
         (seed_number, 23 * "9", "must be a non-negative integer of at most 18 digits, for example 0, got '999"),
         (option, "a=" + 100_000 * "[", r"invalid option 'a=\[\[.*': maximum recursion depth"),
         (option, "a=" + 5_000 * "9", r"invalid option 'a=999.*': Exceeds the limit"),
+        (positive_number, "1" + 15 * "0" + "1", "must be at most 1,000,000,000,000,000, got 10000000000000001"),
+        (positive_number, 10_000 * "9", "must be at most 1,000,000,000,000,000, got 9{197}"),
+        (side_number, "10001", "must be at most 10,000, got 10001"),
         (size_on_axes, "8y8", "invalid size '8y8': write 224 for a square image"),
         (option, "=1", "invalid option '=1': write name=value"),
     ],

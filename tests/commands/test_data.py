@@ -24,6 +24,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
         ("spatial --root here", ["data.root does not apply to spatial"]),
         ("spatial --out new/p.exe", ["--out new/p.exe is not a picture: use one of .png, .jpg"]),
         ("spatial --out .", ["--out . is a folder: name a file in it, for example picture.png"]),
+        ("spatial --size 9996", ["--count 24 at --size 9996 gives 7,194,241,152 values", "reduce --count or --size"]),
         ("spatial --out file/below.png", ["file/below.png", "choose another"]),
     ],
 )
@@ -41,3 +42,9 @@ def test_a_sheet_of_examples_is_written(tmp_path, capsys, monkeypatch):
     assert main(["data", "preview", "spatial", *arguments.split()]) == 0
     assert capsys.readouterr().out == "wrote spatial-val-48.png\n"
     assert (tmp_path / "spatial-val-48.png").read_bytes().startswith(PNG)
+
+
+def test_the_number_of_examples_has_a_limit(capsys):
+    with pytest.raises(SystemExit):
+        main(["data", "preview", "spatial", "--count", "1000000000"])
+    assert "--count: must be at most 1,000, got 1000000000" in capsys.readouterr().err

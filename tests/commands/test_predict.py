@@ -10,7 +10,10 @@ import pytest
 from PIL import Image
 
 pytest.importorskip("tests.training.requirements")
+from liere import toolkit
 from liere.cli import main
+from liere.evaluation.predict import Prediction
+from liere.toolkit import predict
 from tests.training.tiny import quiet
 
 pytestmark = quiet
@@ -63,3 +66,18 @@ def test_a_pipe_is_not_replaced_and_nothing_is_computed(finished, pictures, tmp_
     assert printed.out == ""
     assert "pipe could not be written (it is a device, pipe or socket, not a regular file)" in printed.err
     assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_size_has_a_limit(finished, pictures, capsys):
+    with pytest.raises(SystemExit):
+        main(["predict", str(finished.folder), "pictures", "--size", "1000000"])
+    assert "--size: must be at most 10,000, got 1000000" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="size must be at most 10,000, got 1000000"):
+        predict(finished, "pictures", size=10**6)
+
+
+def test_each_prediction_is_one_line(pictures, monkeypatch, capsys):
+    found = [Prediction("a\nb.png", ("cat\n\x1b[2Jdog", "bird"), (0.75, 0.25))]
+    monkeypatch.setattr(toolkit, "predict", lambda *_, **__: found)
+    assert main(["predict", "run", "pictures"]) == 0
+    assert capsys.readouterr().out == "a\\nb.png: cat\\n\\x1b[2Jdog 75.0 %, bird 25.0 %\n"

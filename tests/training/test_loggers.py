@@ -7,18 +7,16 @@ from types import ModuleType
 import pytest
 
 pytest.importorskip("tests.training.requirements")
+
 from liere.optional.torchvision_ops import import_with_torchvision
-
-import_with_torchvision("lightning")
-from lightning.pytorch.loggers import CSVLogger
-from lightning.pytorch.loggers.logger import Logger
-
 from liere.runs.logger_config import LoggerConfig
 from liere.runs.run import open_run
 from liere.training.fit import train
 from liere.training.loggers import make_logger
 from tests.training.tiny import make_run, quiet, stop_after
 
+CSVLogger = import_with_torchvision("lightning.pytorch.loggers").CSVLogger
+Logger = import_with_torchvision("lightning.pytorch.loggers.logger").Logger
 pytestmark = quiet
 CSV = "lightning.pytorch.loggers.CSVLogger"
 

@@ -9,7 +9,8 @@ import shlex
 import sys
 from typing import Any
 
-from liere.presets import ViTSize, image_and_patch
+from liere.files.reading import shorten
+from liere.presets import LARGEST_SIDE, ViTSize, image_and_patch
 
 __all__ = [
     "add_model_arguments",
@@ -17,12 +18,15 @@ __all__ = [
     "model_input",
     "positive_number",
     "seed_number",
+    "side_number",
     "size_on_axes",
     "this_command",
 ]
 
 
 SEED_DIGITS = 18  # seeds of this length fit in the 64 bits of torch's
+MOST = 10**15
+"""Upper limit for numbers, as for counts in configurations."""
 DIMENSIONS = {
     "dim": "width of a token",
     "depth": "number of layers",
@@ -31,16 +35,29 @@ DIMENSIONS = {
 }
 
 
-def positive_number(text: str) -> int:
-    """Parse a positive integer.
+def positive_number(text: str, most: int = MOST) -> int:
+    """Parse a positive integer of at most `most`.
 
     Example:
         >>> positive_number("7")
         7
     """
-    if not text.isdecimal() or int(text) < 1:
+    digits = text.lstrip("0")
+    if not (text.isascii() and text.isdecimal() and digits):
         raise argparse.ArgumentTypeError(f"must be a positive integer, for example 7, got {text!r}")
-    return int(text)
+    if len(digits) > len(str(most)) or int(digits) > most:
+        raise argparse.ArgumentTypeError(f"must be at most {most:,}, got {shorten(digits)}")
+    return int(digits)
+
+
+def side_number(text: str) -> int:
+    """Parse an image size in pixels.
+
+    Example:
+        >>> side_number("224")
+        224
+    """
+    return positive_number(text, LARGEST_SIDE)
 
 
 def size_on_axes(text: str) -> int | tuple[int, ...]:

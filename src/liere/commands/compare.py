@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from liere.commands.arguments import positive_number, seed_number, this_command
+from liere.commands.arguments import positive_number, seed_number, side_number, this_command
 from liere.commands.executor_arguments import add_executor_arguments, given_executor
 from liere.commands.fields import add_fields, given_fields
 from liere.commands.results import show_result
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seeds", nargs="+", type=seed_number, default=[0, 1, 2], metavar="N", help="seeds (default: 0 1 2)"
     )
     parser.add_argument(
-        "--sizes", nargs="+", type=positive_number, metavar="N", help="image sizes to test at (default: as trained)"
+        "--sizes", nargs="+", type=side_number, metavar="N", help="image sizes to test at (default: as trained)"
     )
     parser.add_argument("--examples", type=positive_number, metavar="N", help="number of test examples (default: all)")
     parser.add_argument(

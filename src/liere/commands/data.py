@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import math
+from functools import partial
 from pathlib import Path
 
 from liere.commands.arguments import positive_number
@@ -13,6 +15,8 @@ from liere.terminal.messages import say
 __all__ = ["HELP", "add_arguments", "run"]
 
 HELP = "preview a data set as a sheet of labeled examples"
+MOST_EXAMPLES, MOST_VALUES = 1_000, 60_000_000
+"""Upper limits for the examples of a sheet, and for their values in all: matplotlib keeps some 20 bytes per value."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     preview.add_argument("--split", default="train", help="train, val or test (default: train)")
     preview.add_argument(
-        "--count", type=positive_number, default=24, metavar="N", help="number of examples (default: 24)"
+        "--count",
+        type=partial(positive_number, most=MOST_EXAMPLES),
+        default=24,
+        metavar="N",
+        help="number of examples (default: 24)",
     )
     preview.add_argument("--out", type=Path, metavar="FILE", help="image file (default: ./<name>-<split>-<size>.png)")
     add_fields(preview, only="data")
@@ -46,12 +54,17 @@ def run(args: argparse.Namespace) -> None:
         known = [section.model_fields["name"].default for section in SECTIONS if section.is_on_command_line]
         raise InputError(f"unknown data set {args.name!r}: {suggest(args.name, known)}")
     data = parse_config({"data": {"name": args.name}}, given_fields(args)).data.load(args.split)
-    size = data.facts.image_size[-1]
+    size, count = data.facts.image_size[-1], min(args.count, len(data))
+    if (values := count * data.facts.channels * math.prod(data.facts.image_size)) > MOST_VALUES:
+        raise InputError(
+            f"--count {count} at --size {size} gives {values:,} values of pixels, but a sheet may have at most "
+            f"{MOST_VALUES:,}: reduce --count or --size"
+        )
     path = args.out or Path(f"{args.name}-{args.split}-{size}.png")
     check_picture(path, "--out")
     prepare_folder(path.parent, f"--out {path}: the folder")
     check_replaceable(path)
     question = ": which way does the arrow at the base of the Y point?" if args.name == "spatial" else ""
     title = f"{args.name}, {args.split}, {size} px, {len(data):,} examples{question}"
-    draw_contact_sheet(data, min(args.count, len(data)), path, title)
+    draw_contact_sheet(data, count, path, title)
     say(f"wrote {path}")

@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from liere.commands.arguments import positive_number
+from liere.commands.arguments import positive_number, side_number
 from liere.runs.conditions import POLICIES, SCALES, SHUFFLES
 from liere.terminal.messages import say, warn
 
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.add_argument("run_folder", type=Path, metavar="RUN", help="folder of the run")
     parser.add_argument(
-        "--sizes", type=positive_number, nargs="+", metavar="N", help="image sizes in pixels (default: as trained)"
+        "--sizes", type=side_number, nargs="+", metavar="N", help="image sizes in pixels (default: as trained)"
     )
     parser.add_argument(
         "--policies",

@@ -9,7 +9,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from liere.commands.arguments import positive_number
+from liere.commands.arguments import positive_number, side_number
+from liere.errors import visible
 from liere.files.writing import check_replaceable, prepare_folder, write_atomically
 from liere.terminal.messages import say, warn
 
@@ -25,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.add_argument("run_folder", type=Path, metavar="RUN", help="folder of the run; its data set is not needed")
     parser.add_argument("images", type=Path, nargs="+", metavar="IMAGES", help="files, or folders of files")
-    parser.add_argument("--size", type=positive_number, metavar="N", help="image size in pixels (default: as trained)")
+    parser.add_argument("--size", type=side_number, metavar="N", help="image size in pixels (default: as trained)")
     parser.add_argument("--top", type=positive_number, default=5, metavar="N", help="classes per file (default: 5)")
     parser.add_argument(
         "--best", action="store_true", help="use the weights with the best validation score, not the final ones"
@@ -46,7 +47,8 @@ def run(args: argparse.Namespace) -> None:
     found = toolkit.predict(args.run_folder, args.images, size=args.size, top=args.top, best=args.best, say=warn)
     for prediction in found:
         shares = zip(prediction.classes, prediction.probabilities, strict=True)
-        say(f"{prediction.source}: {', '.join(f'{name} {100 * share:.1f} %' for name, share in shares)}")
+        listed = ", ".join(f"{name} {100 * share:.1f} %" for name, share in shares)
+        say(visible(f"{prediction.source}: {listed}"))  # names may contain line breaks, at which `say` starts a line
     for path, text in ((args.json, _as_json(found)), (args.csv, _as_csv(found))):
         if path is not None:
             prepare_folder(path.parent, "the folder of the output")

@@ -23,6 +23,7 @@ from liere.evaluation.predictions import Predictions
 from liere.evaluation.shuffled_data import ShuffledData
 from liere.files.writing import write_atomically
 from liere.layers import grid_shape
+from liere.machine import memory_bytes
 from liere.optional.lightning_import import import_lightning
 from liere.positions import Policy
 from liere.presets import image_and_patch
@@ -40,6 +41,7 @@ pl = import_lightning()
 
 __all__ = ["evaluate"]
 
+FLOAT_BYTES = 4
 LOCK_PATIENCE = 60.0  # seconds; other processes hold it only briefly
 
 
@@ -70,7 +72,7 @@ def evaluate(
     wanted = [Condition(one) if isinstance(one, int) else one for one in conditions]
     data = {condition: _load(run, condition, examples) for condition in wanted}
     batch_size = max(100 // run.data.test_views, 1) if batch_size is None else batch_size
-    _check_sizes(run, data)
+    _check_sizes(run, data, batch_size)
     weights = run.best_weights if best else run.final_weights
     model = load_model(run.config, weights, run.facts)
     as_trained = model.position_policy, model.attention_scale
@@ -92,10 +94,18 @@ def evaluate(
     return records
 
 
-def _check_sizes(run: Run, data: dict[Condition, ExampleSet]) -> None:
-    """Raise `ValueError` if images cannot be divided into patches."""
-    for split in data.values():
+def _check_sizes(run: Run, data: dict[Condition, ExampleSet], batch_size: int) -> None:
+    """Raise `ValueError` if images cannot be divided into patches, or a batch of them does not fit in memory."""
+    memory = memory_bytes()
+    for condition, split in data.items():
         grid_shape(*image_and_patch(split.facts.image_size, run.config.model.patch_size))
+        count = min(batch_size, len(split))
+        least = FLOAT_BYTES * count * run.data.test_views * split.facts.channels * math.prod(split.facts.image_size)
+        if memory is not None and least > memory:  # otherwise the system might end the process
+            raise InputError(
+                f"{count} images of size {condition.size} need at least {least / 1e9:,.0f} GB, but the machine has "
+                f"{memory / 1e9:,.0f} GB of memory: reduce sizes or batch_size"
+            )
 
 
 def _offsets(

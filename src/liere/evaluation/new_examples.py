@@ -14,6 +14,7 @@ from liere.data.reading.crops import crop_middle, to_tensor
 from liere.data.reading.file_table import FileTable
 from liere.data.reading.image_files import read_image
 from liere.errors import InputError
+from liere.presets import LARGEST_SIDE
 from liere.runs.run import Run
 
 __all__ = ["ExampleReader"]
@@ -88,6 +89,8 @@ class ExampleReader:
         known = self.facts.image_size
         if size is None:
             return known
+        if size > LARGEST_SIDE:
+            raise InputError(f"size must be at most {LARGEST_SIDE:,}, got {size}")
         if len(known) == 2:
             return tuple(max(round(size * length / known[-1]), 1) for length in known)
         if isinstance(self.data, ClipSection):

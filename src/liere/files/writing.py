@@ -49,8 +49,8 @@ def write_atomically(path: Path, content: str | bytes | memoryview, confirm: Cal
         confirm: Called right before the old file is replaced; if it raises, the old file is not changed.
 
     Raises:
-        OSError: If the file cannot be written, for example because the disk is full, or if there is something else than
-            a regular file in its place. What is there is not changed.
+        OSError: If the file cannot be written, for example because the disk is full, or if its name is
+            that of a device, pipe, socket or folder. The old file is not changed.
 
     Example:
         >>> folder = Path(tempfile.mkdtemp())

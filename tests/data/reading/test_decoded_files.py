@@ -8,6 +8,7 @@ import torch
 pytest.importorskip("tests.training.requirements")
 from liere.data.batches import EvaluationBatches, ExampleOrder, TrainingBatches
 from liere.data.loader import make_loader
+from liere.data.reading.decoded_files import UnreadableError
 from tests.data.file_archives import WNIDS
 from tests.data.imagenet_files import damage, load_imagenet
 
@@ -87,3 +88,16 @@ def test_the_limit_is_exact(imagenet_copy, allowed, capsys):
     damage(imagenet_copy, [4])
     with pytest.raises(ValueError, match=rf"{WNIDS[0]}_4.JPEG .*data.max_unreadable is {allowed}"):
         load_imagenet(imagenet_copy, size=32, max_unreadable=allowed).load(range(15))
+
+
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        ("a\nb.png is a folder", r"a\nb.png is a folder"),
+        (ValueError("first\n\x1b[2Jsecond\n"), r"first\n\x1b[2Jsecond"),
+        (ValueError("\n"), "ValueError"),
+        (OSError(2, "No such file"), "No such file"),
+    ],
+)
+def test_a_reason_is_one_line_and_whole(reason, message):
+    assert str(UnreadableError(reason)) == message

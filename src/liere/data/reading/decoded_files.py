@@ -14,7 +14,7 @@ from torch import Tensor
 from liere.data.examples import Batch, ExampleSet
 from liere.data.facts import DataFacts
 from liere.data.reading.file_table import FileTable
-from liere.errors import InputError
+from liere.errors import InputError, visible
 from liere.files.reading import stored_bytes
 from liere.shapes import Int
 from liere.terminal.messages import warn
@@ -33,8 +33,8 @@ class UnreadableError(Exception):
     """
 
     def __init__(self, reason: str | Exception) -> None:
-        text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
-        super().__init__(text.splitlines()[0])
+        text = getattr(reason, "strerror", None) or str(reason).strip() or type(reason).__name__
+        super().__init__(visible(text))
 
 
 class TooManyUnreadableError(InputError):
