@@ -9,8 +9,9 @@ pytest.importorskip("tests.training.requirements")
 import numpy as np
 
 from liere.evaluation.paired_tests import paired_difference
-from liere.evaluation.pairs import compare_pairs, pairs_note
+from liere.evaluation.pairs import compare_pairs, pairs_note, share_examples
 from liere.evaluation.predictions import Predictions, common_examples
+from liere.evaluation.seeds import compare_seeds
 
 
 def predictions(answers: dict[int, bool]) -> Predictions:
@@ -57,18 +58,36 @@ class TestPairs:
         first, second = ({number: bool(chance.random() < share) for number in range(30)} for share in (0.5, 0.9))
         del first[3], second[17]
         found = {36: {"absolute": {0: predictions(first)}, "liere": {0: predictions(second)}}}
-        (pair,) = compare_pairs(found)
+        (pair,) = compare_pairs(*share_examples(found))
         ids = sorted(set(first) & set(second))
         expected = paired_difference(*(np.array([float(part[i]) for i in ids]) for part in (second, first)))
         assert (pair["first"], pair["second"], pair["left_out"]) == ("liere", "absolute", 2)
         assert pair["p"] == expected.p
         assert pair["difference"] == expected.interval.value
-        assert "left out of it: up to 2 at 36 px" in pairs_note(found, [pair])
 
     def test_nothing_is_said_where_nothing_is_left_out(self):
         same = {number: number % 2 == 0 for number in range(20)}
         found = {36: {name: {0: predictions(same)} for name in ("absolute", "liere")}}
-        (pair,) = compare_pairs(found)
+        shared, left_out = share_examples(found)
+        assert (shared, left_out) == (found, {})
+        (pair,) = compare_pairs(shared, left_out)
         assert "left_out" not in pair
-        assert "left out" not in pairs_note(found, [pair])
-        assert pairs_note({36: {"liere": {0: predictions(same)}}}, []) == ""
+        assert pairs_note(found) != pairs_note({36: {"liere": {0: predictions(same)}}}) == ""
+
+    @given(
+        parts=st.lists(st.dictionaries(st.integers(0, 19), st.booleans(), min_size=17), min_size=6, max_size=6),
+    )
+    def test_seeds_are_compared_on_the_examples_that_all_runs_have(self, parts):
+        ids = set.intersection(*map(set, parts))
+        found = {36: {"absolute": {}, "liere": {}}}
+        for place, part in enumerate(parts):
+            found[36]["absolute" if place < 3 else "liere"][place % 3] = predictions(part)
+        if len(ids) < 0.5 * max(map(len, parts)):
+            return
+        (pair,) = compare_pairs(*share_examples(found))
+        shares = [sum(part[number] for number in ids) / len(ids) for part in parts]
+        expected = compare_seeds(dict(enumerate(shares[3:])), dict(enumerate(shares[:3])))
+        assert pair["over_seeds"]["difference"] == pytest.approx(expected.difference, abs=1e-12)
+        assert pair["over_seeds"]["difference"] == pytest.approx(pair["difference"], abs=1e-12)
+        assert (pair["over_seeds"]["ahead"], pair["over_seeds"]["behind"]) == (expected.ahead, expected.behind)
+        assert pair.get("left_out", 0) == len(set.union(*map(set, parts)) - ids)

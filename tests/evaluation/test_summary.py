@@ -13,6 +13,8 @@ from liere.evaluation.intervals import accuracy_interval
 from liere.evaluation.predictions import Predictions
 from liere.evaluation.seeds import seed_spread
 from liere.evaluation.summary import examples_to_target, summarize
+from liere.report.headline import headline
+from liere.report.result_table import result_table
 from tests.training.tiny import make_run
 
 EXAMPLES = 200
@@ -89,6 +91,33 @@ def test_pairs_are_compared_over_seeds_where_there_are_several(runs, tmp_path):
     assert over_seeds["p"] == pytest.approx(stats.ttest_rel(liere8, absolute).pvalue)
     assert (over_seeds["ahead"], over_seeds["pairs"], over_seeds["verdict"]) == (3, 3, 1)
     assert "p over seeds: a paired t test" in found["pairs_note"]
+
+
+def test_examples_that_some_runs_lack_do_not_decide_who_is_ahead(runs, tmp_path):
+    def write(run, rows: list[tuple[int, bool]]) -> None:
+        ids, right = [list(column) for column in zip(*rows, strict=True)]
+        for record in (records := json.loads(run.evaluation_file.read_text())):
+            Predictions(ids, [1] * len(ids), [*map(int, right)], [0.5] * len(ids)).write(
+                run.folder / record["predictions"]
+            )
+            record["examples"] = len(ids)
+        run.evaluation_file.write_text(json.dumps(records))
+
+    for run in runs:
+        is_better, seed = run.config.model.encoding == "liere8", run.config.training.seed
+        common = [(number, number % 10 < (7 if is_better else 5) and number != 10 * seed) for number in range(100)]
+        own = [(100 + number, False) for number in range(50)] if is_better else [(150 + n, True) for n in range(50)]
+        write(run, common + own)
+    found = summarize(runs, command="", root=tmp_path)
+    (pair, _), (absolute, liere8) = found["pairs"], [row["evaluations"][0] for row in found["encodings"]]
+    assert liere8["by_seed"] == pytest.approx([0.69] * 3)
+    assert absolute["by_seed"] == pytest.approx([0.49] * 3)
+    assert (liere8["examples"], liere8["left_out"], pair["left_out"]) == (100, 100, 100)
+    assert pair["difference"] == pytest.approx(0.2)
+    assert pair["over_seeds"]["difference"] == pytest.approx(0.2)
+    assert "LieRE₈, 69.0 % on average (69.0 to 69.0), is ahead of absolute, 49.0 % on average" in headline(found)
+    assert result_table(found).texts[1][1] == "69.0 (69.0-69.0)"
+    assert "are left out of all results: 100 at 36 px, 100 at 48 px." in result_table(found).notes[0]
 
 
 def test_one_seed_compares_models_not_encodings(runs, tmp_path):

@@ -66,6 +66,13 @@ def test_round_trip(options, tmp_path):
         assert options.get(name, value) == value
 
 
+def test_weights_that_are_tied_by_hand_are_saved(tmp_path):
+    model = make(encoding="liere8")
+    model.blocks[1].norm1.weight = model.blocks[0].norm1.weight
+    loaded = from_pretrained(save_pretrained(model, tmp_path))
+    assert all(torch.equal(loaded.state_dict()[name], weight) for name, weight in model.state_dict().items())
+
+
 def test_a_card_is_written_and_kept(tmp_path):
     save_pretrained(make(encoding="liere8"), tmp_path)
     card = tmp_path / "README.md"

@@ -4,12 +4,11 @@ import pytest
 
 pytest.importorskip("scipy")
 
-from liere.evaluation.seeds import compare_seeds
 from liere.report.comparison_queries import (
     compare_at,
     evaluation_at,
     has_several_seeds,
-    is_decided,
+    is_ahead,
     pair_at,
     seed_values,
     spread_at,
@@ -58,12 +57,16 @@ def test_pairs_are_found_in_whichever_order():
     ("first", "p", "decided"),
     [
         ([0.9, 0.91, 0.92], 0.01, True),
-        ([0.9, 0.91, 0.92], None, True),
         ([0.9, 0.91, 0.92], 0.2, False),  # examples do not agree
         ([0.9, 0.4, 0.92], 0.01, False),  # seeds do not
     ],
 )
 def test_seeds_and_examples_must_agree(first, p, decided):
-    over_seeds = compare_seeds(dict(enumerate(first)), {0: 0.5, 1: 0.5, 2: 0.51})
-    assert is_decided(over_seeds, p) is decided
-    assert not is_decided(None, p)
+    comparison = with_seeds(absolute=[0.5, 0.5, 0.51], liere8=first)
+    comparison["pairs"][0] |= {"difference": 0.3, "p": p}
+    assert is_ahead(comparison, 108, "liere8", "absolute") is decided
+    assert not is_ahead(comparison, 108, "absolute", "liere8")
+    assert not is_ahead(comparison | {"pairs": []}, 108, "liere8", "absolute")
+    comparison["pairs"][0]["difference"] = -0.3  # examples say the opposite
+    assert not is_ahead(comparison, 108, "liere8", "absolute")
+    assert not is_ahead(with_seeds(absolute=[0.5], liere8=[0.9]), 108, "liere8", "absolute")

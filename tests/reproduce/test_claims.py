@@ -6,7 +6,12 @@ import pytest
 
 pytest.importorskip("tests.training.requirements")
 
-from liere.reproduce.claims import compare, is_best
+from hypothesis import given
+from hypothesis import strategies as st
+
+from liere.evaluation.predictions import Predictions
+from liere.evaluation.seeds import compare_seeds
+from liere.reproduce.claims import compare, is_best, p_text
 from liere.reproduce.outcome import Claim
 from liere.reproduce.results import Found
 from tests.reproduce.fakes import predictions
@@ -39,6 +44,26 @@ class TestClaims:
         claim = compare("a", self.found(0.6, 0.7, 0.5), self.found(0.5, 0.5, 0.6))
         assert "ahead in 2 of 3 seeds" in claim.evidence
         assert claim.verdict == "is not decided"
+
+    @given(
+        ahead=st.lists(st.integers(0, 60), min_size=3, max_size=3),
+        behind=st.lists(st.integers(0, 60), min_size=3, max_size=3),
+    )
+    def test_examples_that_the_other_lacks_count_for_neither(self, ahead, behind):
+        def with_own(right: int, own: int, *, good: bool) -> Predictions:
+            ids = [*range(60), *range(own, own + 40)]
+            answers = [*(int(number < right) for number in range(60)), *([int(good)] * 40)]
+            return Predictions(ids, [1] * 100, answers, [1.0 - answer for answer in answers])
+
+        first = Found([with_own(right, 100, good=False) for right in ahead])
+        second = Found([with_own(right, 200, good=True) for right in behind])
+        expected = compare_seeds(
+            *({seed: right / 60 for seed, right in enumerate(rights)} for rights in (ahead, behind))
+        )
+        for loss in (False, True):
+            claim = compare("a", first, second, loss=loss)
+            assert claim.evidence.startswith(f"ahead in {expected.ahead} of 3 seeds, {p_text(expected.p)} over seeds")
+            assert claim.verdict in {"is not decided", {1: "holds", -1: "does not hold"}.get(expected.verdict)}
 
     def test_seeds_that_agree_by_chance_decide_nothing(self):
         claim = compare("a", self.found(0.9, 0.6, 0.61), self.found(0.5, 0.59, 0.6))

@@ -27,7 +27,7 @@ def test_exported_predictions_are_the_same(tmp_path):
     assert one.planned.is_done(kept.folder)
     assert kept.config == run.config
     assert kept.result() == run.result()
-    assert kept.metric_rows() == run.metric_rows()
+    assert list(kept.metric_rows()) == list(run.metric_rows())
     (record,) = kept.evaluations("final")
     assert read_predictions(kept, record) == read_predictions(run, run.evaluations("final")[0])
     first = file.read_bytes()

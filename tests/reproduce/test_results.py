@@ -9,7 +9,7 @@ pytest.importorskip("tests.training.requirements")
 import numpy as np
 
 from liere.evaluation.predictions import Predictions
-from liere.reproduce.results import Found, pair
+from liere.reproduce.results import Found, pair, shared
 from liere.reproduce.wanted_runs import Key
 from liere.runs.conditions import Condition
 from tests.reproduce.fakes import fake_results, predictions
@@ -31,6 +31,16 @@ class TestFound:
         assert np.array_equal(both[0], one.correct[ids])
         assert np.array_equal(both[1], other.correct[ids])
         assert np.array_equal(pair(first, second, loss=True)[0], np.array(one.losses)[ids])
+
+    def test_seeds_are_compared_on_the_examples_that_all_results_have(self):
+        one, other = predictions(0.5, 100, 0), predictions(0.7, 100, 1)
+        first, second = Found([without(one, 3), one], [7, 8]), Found([without(other, 4)], [7])
+        ids = [number for number in range(100) if number not in (3, 4)]
+        both = shared(first, second)
+        assert [found.seeds for found in both] == [[7, 8], [7]]
+        assert [found.by_seed for found in both] == [[one.correct[ids].mean()] * 2, [other.correct[ids].mean()]]
+        assert shared(both[0], both[1]) == both
+        assert shared(both[0])[0] is both[0]
 
     def test_examples_with_other_labels_are_not_paired(self):
         one, other = predictions(0.5, 100, 0), predictions(0.7, 100, 1)

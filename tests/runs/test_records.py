@@ -2,13 +2,18 @@ from __future__ import annotations
 
 import json
 import os
+import tracemalloc
 
 import pytest
 
 pytest.importorskip("tests.training.requirements")
+
+import numpy as np
+
 from liere.evaluation.predictions import Predictions, read_predictions
 from liere.files.reading import DamagedError, warn_once
-from liere.runs.records import COLUMNS, read_evaluations, read_metrics, read_result
+from liere.runs import records
+from liere.runs.records import COLUMNS, read_curve, read_evaluations, read_metrics, read_result
 from liere.runs.run import open_run
 from liere.training.fit import train
 from tests.training.tiny import make_run, quiet
@@ -254,7 +259,7 @@ class TestMetrics:
     def test_whole_lines_are_read_and_one_that_is_being_written_is_left_out(self, tmp_path, capsys, end):
         text = end.join([HEADER, self.ROW, self.VALIDATION, "30,2"])
         assert self.read(tmp_path, text) == [self.ROW, self.VALIDATION]
-        assert read_metrics(tmp_path / "missing.csv") == []
+        assert list(read_metrics(tmp_path / "missing.csv")) == []
         assert self.read(tmp_path, "") == self.read(tmp_path, HEADER) == self.read(tmp_path, HEADER + "\n") == []
         assert capsys.readouterr().err == ""
 
@@ -296,7 +301,50 @@ class TestMetrics:
     def test_a_log_much_larger_than_real_ones_is_not_read(self, tmp_path, capsys):
         with (tmp_path / "metrics.csv").open("wb") as file:
             file.truncate(2**40)  # sparse: takes no disk space
-        assert read_metrics(tmp_path / "metrics.csv") == []
+        assert list(read_metrics(tmp_path / "metrics.csv")) == []
         error = capsys.readouterr().err
         assert "metrics.csv has 1,099,511,627,776 bytes, but at most 40,000,000 are read" in error
         assert error.count("\n") == 1
+
+    def test_a_log_of_far_more_lines_than_real_ones_is_not_read(self, tmp_path, capsys, monkeypatch):
+        monkeypatch.setattr(records, "METRICS_LINES", 3)
+        assert self.read(tmp_path, "\n".join([HEADER, self.ROW, self.ROW, ""])) == [self.ROW] * 2
+        assert self.read(tmp_path, "\n".join([HEADER, self.ROW, self.ROW, self.ROW, ""])) == []
+        error = capsys.readouterr().err
+        assert "metrics.csv has 4 lines, but at most 3 are read; it is not used" in error
+        assert error.count("\n") == 1
+
+    def test_lines_are_not_kept_in_memory(self, tmp_path):
+        file = tmp_path / "metrics.csv"
+        file.write_text(f"{HEADER}\n" + "1,1,1,,,1,1\n" * 2_000)
+        tracemalloc.start()
+        try:
+            lines = read_metrics(file)
+            next(lines)
+            tracemalloc.reset_peak()  # leaves out the buffer of the file, which is as large as the largest one
+            assert sum(1 for _ in lines) == 1_999
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak < 10 * file.stat().st_size
+
+    @pytest.mark.parametrize("count", [0, 1, 9, 10, 11, 20, 21, 35, 101])
+    def test_a_curve_of_very_many_validations_is_thinned_with_a_warning(self, tmp_path, capsys, monkeypatch, count):
+        monkeypatch.setattr(records, "MOST_POINTS", 10)
+        file = tmp_path / "metrics.csv"
+        rows = [
+            f"{step},{8 * step},1.5,0.001,2.3,,\n{step},{8 * step},1.5,,,0.75,0.5\n" for step in range(1, count + 1)
+        ]
+        file.write_text(f"{HEADER}\n" + "".join(rows))
+        found = read_curve(file)
+        examples = [point["examples"] // 8 for point in found]
+        assert len(found) <= 10
+        assert examples[-1:] == [count][: len(examples)]
+        assert len(set(np.diff(examples))) <= 1
+        assert all(
+            point == {"examples": 8 * step, "accuracy": 0.5, "loss": 0.75}
+            for point, step in zip(found, examples, strict=True)
+        )
+        error = capsys.readouterr().err
+        assert error.count(f"metrics.csv has {count} validations, more than 10: one in") == (count > 10)
+        assert count > 10 or examples == list(range(1, count + 1))

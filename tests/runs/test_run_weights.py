@@ -6,7 +6,7 @@ import pytest
 import torch
 
 pytest.importorskip("safetensors")
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from liere.data.facts import DataFacts
 from liere.files.reading import DamagedError
@@ -18,12 +18,29 @@ FACTS = DataFacts(("a", "\u00e9"), 1, (8, 8), (0.5,), (0.25,))
 
 class TestWeights:
     def test_weights_are_saved_as_safetensors(self, tmp_path):
-        load_file = pytest.importorskip("safetensors.torch").load_file
         weights = {"a": torch.randn(3, 4).mT, "b": torch.arange(3), "c": torch.nn.Parameter(torch.randn(2))}
         save_weights(weights, tmp_path / "w.safetensors")
         loaded = load_file(tmp_path / "w.safetensors")
         assert loaded.keys() == weights.keys()
         assert all(torch.equal(loaded[name], tensor) for name, tensor in weights.items())
+
+    def test_tensors_that_share_memory_are_loaded_with_the_same_values(self, tmp_path):
+        class Tied(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first = self.second = torch.nn.Parameter(torch.randn(3, 4))
+                self.turned = torch.nn.Parameter(self.first.detach().mT)
+                whole = torch.randn(10)
+                for name, part in {"whole": whole, "start": whole[:4], "middle": whole[2:7], "rest": whole[4:]}.items():
+                    self.register_buffer(name, part)
+                self.register_buffer("empty", whole[:0])
+
+        model, other = Tied(), Tied()
+        save_weights(model.state_dict(), tmp_path / "w.safetensors")
+        other.load_state_dict(load_file(tmp_path / "w.safetensors"))
+        for name, tensor in model.state_dict().items():
+            assert torch.equal(other.state_dict()[name], tensor)
+        assert other.first is other.second
 
     def test_the_old_weights_are_kept_if_the_new_ones_cannot_be_written(self, tmp_path, monkeypatch):
         pytest.importorskip("safetensors")

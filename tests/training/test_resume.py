@@ -383,7 +383,7 @@ class TestEnds:
 
 class TestLog:
     def test_lines_are_after_every_second_step_and_every_validation(self, uninterrupted):
-        rows = uninterrupted.metric_rows()
+        rows = list(uninterrupted.metric_rows())
         assert [(int(row["step"]), bool(row["train_loss"]), bool(row["val_loss"])) for row in rows] == [
             (2, True, False),
             (4, True, False),
@@ -534,5 +534,5 @@ def test_two_processes_train_stop_and_go_on_together(tmp_path):
     assert whole.returncode == 0, whole.stderr
     assert whole.stdout.count("finished after 72 examples") == 1
     assert differences(open_run(run), open_run(tmp_path / "whole")) == []
-    rows = open_run(run).metric_rows()
+    rows = list(open_run(run).metric_rows())
     assert [int(row["step"]) for row in rows] == [2, 4, 4, 6, 8, 8, 9]

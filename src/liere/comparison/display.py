@@ -76,9 +76,10 @@ def states(running: Sequence[Run]) -> str:
 
 def run_state(run: Run) -> str:
     """Return a short text on the progress of a run."""
-    rows = run.metric_rows()
     total = run.config.training.steps
-    step = int(rows[-1]["step"]) if rows else 0
-    validations = [row["val_accuracy"] for row in rows if row["val_accuracy"]]
-    accuracy = f", {100 * float(validations[-1]):.0f} % accuracy" if validations else ""
+    step, accuracy = 0, ""
+    for row in run.metric_rows():
+        step = int(row["step"])
+        if row["val_accuracy"]:
+            accuracy = f", {100 * float(row['val_accuracy']):.0f} % accuracy"
     return f"{run.folder.name}: " + ("testing" if step >= total else f"{100 * step // total} % trained{accuracy}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ import numpy as np
 
 from liere.errors import InputError
 from liere.evaluation.intervals import accuracy_interval, mean_interval
-from liere.evaluation.pairs import compare_pairs, pairs_note
-from liere.evaluation.predictions import Predictions, common_examples, read_predictions
+from liere.evaluation.pairs import compare_pairs, pairs_note, share_examples
+from liere.evaluation.predictions import Predictions, read_predictions
 from liere.evaluation.recipe_text import common_recipe, describe_recipes
 from liere.evaluation.seeds import seed_spread
 from liere.machine import versions
@@ -48,14 +48,17 @@ def summarize(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any
     _check_data(runs)
     sizes = _common_sizes(runs)
     first, result = runs[0].config, runs[0].result()
-    rows = [_row(name, group, sizes) for name, group in groups.items()]
-    predictions = {
+    everything = {
         size: {
             name: {run.config.training.seed: _predictions(run, size) for run in group} for name, group in groups.items()
         }
         for size in sizes
     }
-    pairs = compare_pairs(predictions)
+    predictions, left_out = share_examples(everything)
+    rows = [
+        _row(name, group, [_evaluation(size, [*predictions[size][name].values()], left_out) for size in sizes])
+        for name, group in groups.items()
+    ]
     return {
         "format": FORMAT,
         "title": first.title or f"Position encodings on the {first.data.name} task",
@@ -70,8 +73,8 @@ def summarize(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any
         "machine": result["machine"],
         "encodings": rows,
         "paper_note": "",  # filled in by callers that know a paper on the same task
-        "pairs": pairs,
-        "pairs_note": pairs_note(predictions, pairs),
+        "pairs": compare_pairs(predictions, left_out),
+        "pairs_note": pairs_note(predictions),
         "runs": [
             {
                 "encoding": name,
@@ -118,7 +121,7 @@ def _common_sizes(runs: Sequence[Run]) -> list[int]:
     return common
 
 
-def _row(name: str, group: list[Run], sizes: list[int]) -> dict[str, Any]:
+def _row(name: str, group: list[Run], evaluations: list[dict[str, Any]]) -> dict[str, Any]:
     results = [run.result() for run in group]
     reached = [examples for run in group if (examples := examples_to_target(run)) is not None]
     config = group[0].config
@@ -132,7 +135,7 @@ def _row(name: str, group: list[Run], sizes: list[int]) -> dict[str, Any]:
         "examples": results[0]["examples"],
         "examples_to_target": statistics.median(reached) if reached else None,
         "seeds_at_target": len(reached),
-        "evaluations": [_evaluation(group, size) for size in sizes],
+        "evaluations": evaluations,
         "paper": None,
         "paper_label": None,
     }
@@ -148,10 +151,8 @@ def examples_to_target(run: Run) -> int | None:
     return next((int(point["examples"]) for point in run.curve() if point["accuracy"] >= TARGET), None)
 
 
-def _evaluation(group: list[Run], size: int) -> dict[str, Any]:
-    by_seed = [_predictions(run, size) for run in group]
+def _evaluation(size: int, by_seed: list[Predictions], left_out: Mapping[int, int]) -> dict[str, Any]:
     accuracies = [float(predictions.correct.mean()) for predictions in by_seed]
-    by_seed = common_examples(by_seed)
     correct = np.mean([predictions.correct for predictions in by_seed], axis=0)
     losses = np.mean([predictions.losses for predictions in by_seed], axis=0)
     return {
@@ -161,6 +162,7 @@ def _evaluation(group: list[Run], size: int) -> dict[str, Any]:
         "loss": mean_interval(losses).as_dict(),
         "by_seed": accuracies,
         "over_seeds": seed_spread(accuracies).as_dict(),
+        **({"left_out": left_out[size]} if size in left_out else {}),
     }
 
 

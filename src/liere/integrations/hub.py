@@ -16,6 +16,7 @@ import torch
 from liere.encodings.registry import find_encoding, is_built_in, list_encodings
 from liere.errors import InputError, UserError
 from liere.files.reading import read_json
+from liere.files.separate_tensors import separate_tensors
 from liere.files.weights import check_size, load_weights
 from liere.files.writing import prepare_folder, write_atomically
 from liere.integrations.hub_description import check_described, describe
@@ -67,8 +68,7 @@ def save_pretrained(model: VisionTransformer, folder: str | Path) -> Path:
     config: dict[str, Any] = {"library": LIBRARY, "version": __version__, "model": described}
     folder = Path(folder)
     prepare_folder(folder, "folder")
-    weights = {name: value.detach().contiguous() for name, value in model.state_dict().items()}
-    write_atomically(folder / WEIGHTS, save(weights, {"format": "pt"}))
+    write_atomically(folder / WEIGHTS, save(separate_tensors(model.state_dict()), {"format": "pt"}))
     write_atomically(folder / CONFIG, json.dumps(config, indent=2) + "\n")
     if not (folder / CARD).exists():
         write_atomically(folder / CARD, _card(model, config["model"]))

@@ -6,7 +6,7 @@ from typing import Any
 
 from liere.evaluation.seeds import SIGNIFICANT, SeedComparison, SeedSpread, compare_seeds, seed_spread
 
-__all__ = ["compare_at", "evaluation_at", "has_several_seeds", "is_decided", "pair_at", "seed_values", "spread_at"]
+__all__ = ["compare_at", "evaluation_at", "has_several_seeds", "is_ahead", "pair_at", "seed_values", "spread_at"]
 
 
 def evaluation_at(row: dict[str, Any], size: int) -> dict[str, Any] | None:
@@ -46,13 +46,14 @@ def pair_at(comparison: dict[str, Any], size: int, first: str, second: str) -> d
     return next((pair for pair in pairs if pair["size"] == size and {pair["first"], pair["second"]} == names), None)
 
 
-def is_decided(over_seeds: SeedComparison | None, p_over_examples: float | None) -> bool:
-    """Return whether one encoding is clearly ahead: in every seed, in the test over seeds and over test examples.
+def is_ahead(comparison: dict[str, Any], size: int, first: str, second: str) -> bool:
+    """Return whether the first of two encodings is clearly ahead at an image size.
 
-    Args:
-        over_seeds: The comparison over seeds; None if there are too few, which means undecided.
-        p_over_examples: p-value over test examples; None if there was no such test.
+    It has to be ahead in every seed, in the test over seeds and in the one over test examples. The last two may differ
+    in sign between encodings with different seeds, because only common ones are compared over seeds.
     """
-    if over_seeds is None or over_seeds.verdict == 0:
+    over_seeds, pair = compare_at(comparison, size, first, second), pair_at(comparison, size, first, second)
+    if over_seeds is None or pair is None or pair["p"] >= SIGNIFICANT:
         return False
-    return p_over_examples is None or p_over_examples < SIGNIFICANT
+    difference = pair["difference"] if pair["first"] == first else -pair["difference"]
+    return over_seeds.verdict == 1 and difference > 0

@@ -10,7 +10,7 @@ from liere.report.comparison_queries import (
     compare_at,
     evaluation_at,
     has_several_seeds,
-    is_decided,
+    is_ahead,
     pair_at,
     seed_values,
     spread_at,
@@ -113,14 +113,8 @@ def _rank_over_seeds(comparison: dict[str, Any], rows: list[dict[str, Any]], siz
     target = comparison["target_accuracy"]
     over_seeds, pair = compare_at(comparison, size, first, second), pair_at(comparison, size, first, second)
     p = pair["p"] if pair else None
-    behind = [
-        name
-        for name in ranked[2:]
-        if is_decided(
-            compare_at(comparison, size, first, name), (pair_at(comparison, size, first, name) or {}).get("p")
-        )
-    ]
-    if is_decided(over_seeds, p):
+    behind = [name for name in ranked[2:] if is_ahead(comparison, size, first, name)]
+    if is_ahead(comparison, size, first, second):
         sentence = (
             f"{at} {plain_label(first)}, {means[first]}, is ahead of {plain_label(second)}, {means[second]}, "
             f"in every seed ({_test(over_seeds)})."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from liere.evaluation.seeds import SIGNIFICANT
-from liere.report.comparison_queries import compare_at, has_several_seeds, is_decided
+from liere.report.comparison_queries import compare_at, has_several_seeds, is_ahead
 from liere.report.encoding_style import plain_label
 from liere.report.table_cells import NOTHING, Cell, Column, Table, p_value
 
@@ -48,14 +48,16 @@ def _pair(comparison: dict[str, Any], pair: dict[str, Any]) -> list[Cell]:
     examples = Cell(p_value(pair["p"]))
     if not has_several_seeds(comparison):
         return [*cells, _difference(pair["difference"], pair["low"], pair["high"]), examples]
-    found = compare_at(comparison, pair["size"], pair["first"], pair["second"])
+    names = pair["first"], pair["second"]
+    found = compare_at(comparison, pair["size"], *names)
     if found is None:
         return [*cells, Cell(f"{100 * pair['difference']:+z.1f}"), NOTHING, Cell("too few seeds"), examples]
+    is_decided = any(is_ahead(comparison, pair["size"], *order) for order in (names, names[::-1]))
     return [
         *cells,
         _difference(found.difference, found.low, found.high),
         Cell(f"{found.ahead} of {found.pairs}"),
-        Cell(p_value(found.p), strong=is_decided(found, pair["p"])),
+        Cell(p_value(found.p), strong=is_decided),
         examples,
     ]
 

@@ -99,6 +99,10 @@ def _accuracy_notes(comparison: dict[str, Any]) -> list[str]:
         )
     if len(comparison["encodings"]) > 1:
         note += " Bold: the best at each size, including ties after rounding."
+    left_out = {found["size"]: found["left_out"] for found in evaluations if "left_out" in found}
+    if left_out:
+        counts = ", ".join(f"{count} at {size} px" for size, count in left_out.items())
+        note += f" Test examples that not all runs have are left out of all results: {counts}."
     return [note]
 
 

@@ -8,7 +8,7 @@ from liere.evaluation.paired_tests import paired_z_test
 from liere.evaluation.seeds import SIGNIFICANT, SeedComparison, compare_seeds
 from liere.report.table_cells import p_value
 from liere.reproduce.outcome import Claim, Verdict
-from liere.reproduce.results import Found, pair
+from liere.reproduce.results import Found, pair, shared
 from liere.reproduce.row_labels import label
 
 __all__ = ["compare", "is_best", "judge", "p_text"]
@@ -23,6 +23,7 @@ def compare(text: str, first: Found | None, second: Found | None, *, loss: bool 
     """
     if first is None or second is None:
         return Claim(text, "is not decided", "not run")
+    first, second = shared(first, second)
     test = paired_z_test(*pair(first, second, loss=loss))
     gain = -test.difference if loss else test.difference
     size = f"{gain:+.3f}" if loss else f"{100 * gain:+.1f} points"
@@ -62,14 +63,17 @@ def p_text(p: float) -> str:
 def is_best(text: str, name: str, found: dict[str, Found | None], *, loss: bool = False) -> Claim:
     """Return a verdict on the claim that one result is the best of several, by comparing it with the best other one."""
     others = {other: one for other, one in found.items() if one is not None and other != name}
-    if not others or found.get(name) is None:
+    own = found.get(name)
+    if not others or own is None:
         return Claim(text, "is not decided", "not run")
+    own, *rest = shared(own, *others.values())
+    others = dict(zip(others, rest, strict=True))
 
     def score(one: Found) -> float:
         return -one.loss.value if loss else one.accuracy.value
 
     rival = max(others, key=lambda other: score(others[other]))
-    claim = compare(text, found[name], others[rival], loss=loss)
+    claim = compare(text, own, others[rival], loss=loss)
     return claim._replace(evidence=f"against {label(rival)}: {claim.evidence}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from liere.reproduce.wanted_runs import Key
 from liere.runs.conditions import Condition
 from liere.runs.run import Run
 
-__all__ = ["Found", "Results", "pair"]
+__all__ = ["Found", "Results", "pair", "shared"]
 
 
 @dataclass(frozen=True)
@@ -80,9 +81,22 @@ def pair(first: Found, second: Found, *, loss: bool = False) -> tuple[NDArray[np
     Raises:
         ValueError: If they have few examples in common, or different labels for the same example.
     """
-    parts = common_examples([*first.common, *second.common])
-    mean = _mean_losses if loss else _mean_correct
-    return mean(parts[: len(first.common)]), mean(parts[len(first.common) :])
+    one, other = shared(first, second)
+    return (one.losses, other.losses) if loss else (one.correct, other.correct)
+
+
+def shared(*results: Found) -> list[Found]:
+    """Return results with only the examples that all of them have, so that their seeds can be compared.
+
+    Raises:
+        ValueError: If they have few examples in common, or different labels for the same example.
+    """
+    given = [part for one in results for part in one.predictions]
+    common = common_examples(given)
+    if all(map(operator.is_, common, given)):
+        return list(results)  # with what they have computed
+    parts = iter(common)
+    return [Found([next(parts) for _ in one.predictions], one.seeds) for one in results]
 
 
 def _mean_correct(parts: Sequence[Predictions]) -> NDArray[np.float64]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,7 +14,7 @@ from liere.runs.conditions import Condition
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError  # isort: skip
 
-__all__ = ["COLUMNS", "merge_evaluations", "read_evaluations", "read_metrics", "read_result"]
+__all__ = ["COLUMNS", "merge_evaluations", "read_curve", "read_evaluations", "read_metrics", "read_result"]
 
 COLUMNS = ("step", "examples", "seconds", "learning_rate", "train_loss", "val_loss", "val_accuracy")
 WHOLE_COLUMNS = ("step", "examples")
@@ -23,7 +24,10 @@ LARGEST = 10**MOST_DIGITS
 RESULT_BYTES = 100_000  # real files have two thousand; pydantic keeps a thousand bytes per invalid field
 MOST_EVALUATIONS = 10_000
 METRICS_BYTES = 40_000_000
-"""Maximum size of a log: a line has about 60 bytes and takes ten times as much memory."""
+"""Maximum size of a log: a line has about 60 bytes."""
+METRICS_LINES = METRICS_BYTES // 40  # of real lines, fewer fit into the maximum size
+MOST_POINTS = 20_000
+"""Maximum number of validations in a learning curve, which is drawn and stored in every report."""
 
 Number = Annotated[Count, Field(lt=LARGEST)]
 NumberOrZero = Annotated[CountOrZero, Field(lt=LARGEST)]
@@ -121,36 +125,55 @@ def merge_evaluations(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> l
     return [found[key] for key in sorted(found)]
 
 
-def read_metrics(path: Path) -> list[dict[str, str]]:
-    """Return the complete lines of a log; damaged lines are skipped with a warning.
+def read_metrics(path: Path) -> Iterator[dict[str, str]]:
+    """Yield the complete lines of a log, one by one because many of them need much memory.
 
-    A damaged log is never an error: if it is not a log at all, a warning is printed and the result is empty.
+    Damaged lines are skipped with a warning. A damaged log is never an error: if it is not a log at all, or much larger
+    than real ones, a warning is printed and there are no lines.
     """
     try:
         content = read_bytes(path, METRICS_BYTES)
     except FileNotFoundError:
-        return []
+        return
     except DamagedError as error:
         warn_once(f"{error}; it is not used")
-        return []
-    header, *lines = content[: content.rfind(b"\n") + 1].split(b"\n")
-    if not content or not lines:
-        return []
-    if header.removeprefix(b"\xef\xbb\xbf").rstrip(b"\r").decode("ascii", "replace") != ",".join(COLUMNS):
+        return
+    complete = content[: content.rfind(b"\n") + 1]
+    if not complete:
+        return
+    lines = io.BytesIO(complete)
+    header = lines.readline().rstrip(b"\r\n").removeprefix(b"\xef\xbb\xbf")
+    if header.decode("ascii", "replace") != ",".join(COLUMNS):
         warn_once(f"{path} does not start with {','.join(COLUMNS)}: it is not used")
-        return []
-    rows, damaged = [], []
+        return
+    if (count := complete.count(b"\n")) > METRICS_LINES:
+        warn_once(f"{path} has {count:,} lines, but at most {METRICS_LINES:,} are read; it is not used")
+        return
+    damaged, first = 0, 0
     for number, line in enumerate(lines, start=2):
         if line.strip():
-            cells = line.rstrip(b"\r").decode("ascii", "replace").split(",")
-            if _is_row(cells):
-                rows.append(dict(zip(COLUMNS, cells, strict=True)))
+            row = _row(line.rstrip(b"\r\n").decode("ascii", "replace").split(","))
+            if row is not None:
+                yield row
             else:
-                damaged.append(number)
+                damaged, first = damaged + 1, first or number
     if damaged:
-        others = f" and {len(damaged) - 1} more" if len(damaged) > 1 else ""
-        warn_once(f"{path}, line {damaged[0]}{others}, is damaged: skipped")
-    return rows
+        others = f" and {damaged - 1} more" if damaged > 1 else ""
+        warn_once(f"{path}, line {first}{others}, is damaged: skipped")
+
+
+def read_curve(path: Path) -> list[dict[str, float]]:
+    """Return the validations in a log: examples, accuracy and loss; very many are thinned with a warning."""
+    points = [
+        {"examples": int(row["examples"]), "accuracy": float(row["val_accuracy"]), "loss": float(row["val_loss"])}
+        for row in read_metrics(path)
+        if row["val_accuracy"]
+    ]
+    every = math.ceil(len(points) / MOST_POINTS)
+    if every > 1:
+        warn_once(f"{path} has {len(points):,} validations, more than {MOST_POINTS:,}: one in {every} is used")
+        return points[::-every][::-1]  # with the last one
+    return points
 
 
 def _read_checked(path: Path, check: Callable[[Any], object], most: int) -> Any:
@@ -165,20 +188,20 @@ def _read_checked(path: Path, check: Callable[[Any], object], most: int) -> Any:
     return content
 
 
-def _is_row(cells: list[str]) -> bool:
-    """Return whether cells are a valid line of a log: numbers, with all required columns present."""
+def _row(cells: list[str]) -> dict[str, str] | None:
+    """Return a valid line of a log by column: numbers, with all required columns present. None if it is not valid."""
     if len(cells) != len(COLUMNS):
-        return False
+        return None
     row = dict(zip(COLUMNS, cells, strict=True))
     if not all(row[name].isdecimal() and len(row[name]) <= MOST_DIGITS for name in WHOLE_COLUMNS):
-        return False
+        return None
     try:
         numbers = {name: float(cell) for name, cell in row.items() if cell}
     except ValueError:
-        return False
+        return None
     accuracy, seconds = numbers.get("val_accuracy"), numbers.get("seconds", math.nan)
     is_whole = accuracy is None or (0 <= accuracy <= 1 and "val_loss" in numbers)
-    return is_whole and math.isfinite(seconds)
+    return row if is_whole and math.isfinite(seconds) else None
 
 
 def _explain(error: ValidationError) -> str:

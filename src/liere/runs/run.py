@@ -20,7 +20,7 @@ from liere.runs.config import RunConfig
 from liere.runs.config_file import parse_config, read_config
 from liere.runs.killed_starts import remove_killed_starts, remove_unfinished_files
 from liere.runs.locking import file_lock, lock_folder
-from liere.runs.records import read_evaluations, read_metrics, read_result
+from liere.runs.records import read_curve, read_evaluations, read_metrics, read_result
 from liere.runs.stored_data import StoredData, at_root, read_stored_data, with_facts
 from liere_command.signals import hold_signals
 
@@ -183,14 +183,10 @@ class Run:
 
     def curve(self) -> list[dict[str, float]]:
         """Return the validation results so far: examples, accuracy and loss."""
-        return [
-            {"examples": int(row["examples"]), "accuracy": float(row["val_accuracy"]), "loss": float(row["val_loss"])}
-            for row in self.metric_rows()
-            if row["val_accuracy"]
-        ]
+        return read_curve(self.metrics)
 
-    def metric_rows(self) -> list[dict[str, str]]:
-        """Return the complete lines of the log; damaged lines are skipped."""
+    def metric_rows(self) -> Iterator[dict[str, str]]:
+        """Yield the complete lines of the log; damaged lines are skipped."""
         return read_metrics(self.metrics)
 
     def remove_unfinished(self) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from liere.data.facts import DataFacts
 from liere.files.reading import DamagedError
+from liere.files.separate_tensors import separate_tensors
 from liere.files.writing import write_atomically
 
 __all__ = ["read_facts", "save_weights"]
@@ -37,8 +38,7 @@ def save_weights(
     from safetensors.torch import save
 
     metadata = None if facts is None else {KEY: json.dumps(facts.as_dict())}
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
-    write_atomically(path, save(tensors, metadata), confirm)
+    write_atomically(path, save(separate_tensors(weights), metadata), confirm)
 
 
 def read_facts(path: Path) -> DataFacts | None:

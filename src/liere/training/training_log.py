@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import itertools
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +69,9 @@ class Journal(pl.Callback):  # type: ignore[misc, name-defined]
         """Open the log."""
         if trainer.is_global_zero:
             confirm_lock(self.run.folder)
-            kept = [row for row in self.run.metric_rows() if int(row["step"]) <= self.first_step]
-            write_atomically(self.run.metrics, _lines([dict(zip(COLUMNS, COLUMNS, strict=True)), *kept]))
+            kept = (row for row in self.run.metric_rows() if int(row["step"]) <= self.first_step)
+            header = dict(zip(COLUMNS, COLUMNS, strict=True))
+            write_atomically(self.run.metrics, _lines(itertools.chain([header], kept)))
             if self.logger is not None:
                 return
             from torch.utils.tensorboard import SummaryWriter
@@ -152,7 +154,7 @@ class Journal(pl.Callback):  # type: ignore[misc, name-defined]
         _append(self.run.metrics, _lines([row]))
 
 
-def _lines(rows: list[dict[str, Any]]) -> str:
+def _lines(rows: Iterable[dict[str, Any]]) -> str:
     text = io.StringIO()
     csv.DictWriter(text, COLUMNS, lineterminator="\n").writerows(rows)
     return text.getvalue()

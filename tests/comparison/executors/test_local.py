@@ -56,7 +56,7 @@ def script(tmp_path):
 def test_a_run_notices_that_its_parent_was_killed(tmp_path, script):
     process = script(CONFIG.replace("examples: 72", "examples: 1_000_000"))
     folder = tmp_path / "out" / "runs" / "none-seed0"
-    wait_for(lambda: (folder / "config.yaml").exists() and open_run(folder).metric_rows())
+    wait_for(lambda: (folder / "config.yaml").exists() and any(open_run(folder).metric_rows()))
     os.kill(process.pid, signal.SIGKILL)  # not waited for: a zombie counts as gone, too
     log = folder.with_name("none-seed0.log")
     wait_for(lambda: "stopped because its parent is gone" in log.read_text())

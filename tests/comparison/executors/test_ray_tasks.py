@@ -112,7 +112,7 @@ def test_canceled_runs_save_and_stop(tmp_path, ray_here):
     made = plan(tmp_path, executor=RayExecutor("local"), slots=None, overrides={"training.examples": "1_000_000"})
 
     def interrupt(running):
-        if running and running[0].metric_rows():
+        if running and any(running[0].metric_rows()):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

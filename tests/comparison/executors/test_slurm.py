@@ -110,7 +110,7 @@ def test_a_job_whose_time_is_over_saves_is_requeued_and_ends_as_if_nothing_had_h
 
     def preempt(running):
         for run in running:
-            rows, pid = run.metric_rows(), holder_of(run)
+            rows, pid = list(run.metric_rows()), holder_of(run)
             if not told and pid and rows and int(rows[-1]["step"]) > 10:
                 os.kill(pid, signal.SIGUSR2)
                 told.append(run.folder.name)
@@ -147,7 +147,7 @@ def test_canceled_jobs_save_and_killed_ones_are_submitted_again(tmp_path, slurm,
 
     def kill_then_interrupt(running):
         for run in running:
-            rows, pid = run.metric_rows(), holder_of(run)
+            rows, pid = list(run.metric_rows()), holder_of(run)
             if pid is None or not rows or pid in killed:
                 continue
             if not killed:

@@ -94,7 +94,7 @@ class Killer:
 
 def test_two_nodes_do_the_same_as_this_machine_and_the_death_of_one_changes_nothing(tmp_path, cluster):
     def in_the_middle(run, pid):
-        rows = run.metric_rows()
+        rows = list(run.metric_rows())
         return bool(rows) and int(rows[-1]["step"]) > 20
 
     killer = Killer(*cluster, in_the_middle)

@@ -8,7 +8,7 @@ from liere.report.table_cells import NOTHING, Cell, Column, Table
 from liere.reproduce.claims import judge
 from liere.reproduce.outcome import Claim, Outcome, number
 from liere.reproduce.paper_numbers import INIT
-from liere.reproduce.results import Found, Results, pair
+from liere.reproduce.results import Found, Results, pair, shared
 from liere.reproduce.row_labels import label
 from liere.reproduce.tables.paper_layout import interval_note
 from liere.reproduce.wanted_runs import Key
@@ -76,7 +76,8 @@ def _accuracies(results: Results, data: str) -> Table:
 
 
 def _changes(small: Found, large: Found) -> dict[int, float]:
-    """Return the absolute change in accuracy of each seed."""
+    """Return the absolute change in accuracy of each seed, on the examples that all seeds have."""
+    small, large = shared(small, large)
     one, other = small.named(small.by_seed), large.named(large.by_seed)
     return {seed: abs(one[seed] - other[seed]) for seed in one.keys() & other.keys()}
 

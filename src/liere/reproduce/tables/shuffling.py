@@ -14,7 +14,7 @@ from liere.reproduce.measured import Measured
 from liere.reproduce.outcome import Claim, Outcome, number, printed
 from liere.reproduce.outcome_charts import draw_columns
 from liere.reproduce.paper_numbers import SHUFFLING
-from liere.reproduce.results import Found, Results, pair
+from liere.reproduce.results import Found, Results, pair, shared
 from liere.reproduce.row_labels import label, paper_row
 from liere.reproduce.tables.paper_layout import interval_note
 from liere.reproduce.wanted_runs import Key
@@ -82,16 +82,18 @@ def _claim(column: str, drops: dict[str, Measured], found: dict[str, tuple[Found
     if not lieres or not others:
         return Claim(text, "is not decided", "not run, or accuracy is zero")
     first, second = (max(names, key=lambda name: drops[name].value) for names in (lieres, others))
-    difference = drop_difference(pair(*found[first]), pair(*found[second]))
-    one, other = (found[name][0].named(drops[name].by_seed) for name in (first, second))
+    one, one_after, other, other_after = shared(*found[first], *found[second])
+    difference = drop_difference(pair(one, one_after), pair(other, other_after))
+    by_seed = (one.named(_by_seed(one, one_after)), other.named(_by_seed(other, other_after)))
     direction = (difference.low > 0) - (difference.high < 0)
     evidence = (
         f"{label(first)} {100 * drops[first].value:.1f} %, {label(second)} {100 * drops[second].value:.1f} %, "
         f"difference {100 * difference.low:+.1f} to {100 * difference.high:+.1f} over test examples"
     )
-    return judge(text, compare_seeds(one, other), direction, evidence)
+    return judge(text, compare_seeds(*by_seed), direction, evidence)
 
 
 def _by_seed(before: Found, after: Found) -> list[float]:
-    """Return the drop of each seed."""
+    """Return the drop of each seed, on the examples that all seeds have before and after."""
+    before, after = shared(before, after)
     return [1 - last / first if first else 0.0 for first, last in zip(before.by_seed, after.by_seed, strict=True)]

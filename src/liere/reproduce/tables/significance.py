@@ -8,7 +8,7 @@ from liere.report.table_cells import NOTHING, Cell, Column, Table
 from liere.reproduce.claims import compare
 from liere.reproduce.outcome import Outcome
 from liere.reproduce.paper_numbers import P_VALUES
-from liere.reproduce.results import Found, Results, pair
+from liere.reproduce.results import Found, Results, pair, shared
 from liere.reproduce.tables.paper_layout import views_notes
 from liere.reproduce.wanted_runs import Key
 
@@ -30,6 +30,7 @@ def build_significance(results: Results) -> Outcome:
         rows.append(cells)
         claims.append(compare(f"{data}: LieRE₈ is significantly more accurate than RoPE-Mixed", first, second))
         if first and second:
+            first, second = shared(first, second)
             both = pair(first, second)
             z, drawn, exact = paired_z_test(*both), paired_bootstrap(*both), paired_difference(*both)
             seeds = compare_seeds(first.named(first.by_seed), second.named(second.by_seed))
@@ -57,6 +58,7 @@ def build_significance(results: Results) -> Outcome:
 def _tests(first: Found | None, second: Found | None) -> list[Cell]:
     if first is None or second is None:
         return [NOTHING] * 5
+    first, second = shared(first, second)
     both = pair(first, second)
     z = paired_z_test(*both)
     gain = Cell(f"{100 * z.difference:+.2f}", f"{100 * z.low:+.2f} to {100 * z.high:+.2f}")
