@@ -68,6 +68,89 @@ def test_other_commands_have_the_usual_signals():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+CALL = """
+import os, sys
+from liere_command.signals import leave_on_signals
+leave_on_signals()  # before threads are started
+import liere.commands.{0} as command
+def call(args):
+    {1}
+command.run = call
+from liere_command import main
+sys.argv = ["liere", *{2!r}]
+sys.exit(main())
+"""
+FLOPS = ("flops", ["flops"])
+EVAL = ("eval_command", ["eval", "run"])
+
+
+def call(command: tuple[str, list[str]], body: str, rank: str = "0") -> tuple[int, str]:
+    """Run a command that does something else, and return its exit code and what it prints to standard error."""
+    code = CALL.format(command[0], body, command[1])
+    environment = os.environ | {"SLURM_PROCID": rank}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_command_with_nothing_to_save_leaves_where_an_exception_would_be_ignored(number):
+    body = f"type('Guard', (), {{'__del__': lambda self: os.kill(os.getpid(), {int(number)})}})()"
+    name = signal.Signals(number).name
+    assert call(FLOPS, body) == (128 + number, f"liere: stopped by {name}\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("command", "code"), [(FLOPS, 143), (EVAL, 0)])
+def test_a_task_of_slurm_receives_signals_unless_it_may_belong_to_a_run_of_several(command, code):
+    assert call(command, "os.kill(os.getpid(), 15)", rank="1")[0] == code
+
+
+@pytest.mark.slow
+def test_a_signal_while_python_exits_does_not_change_the_exit_code():
+    assert call(FLOPS, "import atexit; atexit.register(os.kill, os.getpid(), 2)") == (0, "")
+
+
+def test_temporary_files_are_removed_when_a_signal_ends_the_program(tmp_path):
+    code = (
+        "import os, sys; from pathlib import Path; from liere_command import signals\n"
+        "signals.leave_on_signals()\n"
+        "left, kept = (Path(sys.argv[1]) / name for name in ('left', 'kept'))\n"
+        "left.touch(), kept.touch()\n"
+        "with signals.calling_on_leaving(kept.unlink):\n"
+        "    pass\n"
+        "signals.call_on_leaving(left.unlink)\n"
+        "os.kill(os.getpid(), 15)\n"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code, tmp_path], stderr=subprocess.DEVNULL, check=False).returncode == 143
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+
+
+def test_signals_after_the_work_keep_its_exit_code():
+    code = (
+        "import os; from liere_command import signals\n"
+        "signals.leave_on_signals()\n"
+        "signals.leave_silently(2)\n"
+        "os.kill(os.getpid(), 15)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "")
+
+
+def test_a_process_ends_with_its_parent():
+    code = (
+        "import os, subprocess, sys\n"
+        "child = 'import sys, time; from liere_command.processes import end_with_parent as end;'\n"
+        "child += 'end(int(sys.argv[1])); time.sleep(100)'\n"
+        "child = subprocess.Popen([sys.executable, '-c', child, str(os.getpid())], stdout=subprocess.DEVNULL)\n"
+        "print(child.pid)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    wait_until(lambda: not is_running(int(done.stdout)), seconds=30)
+
+
 def test_further_processes_keep_signals_for_later():
     code = (
         "import os, signal; from liere_command import signals\n"

@@ -26,7 +26,7 @@ from liere.commands import (
 from liere.errors import UserError, suggest
 from liere.optional.extras import explain_missing
 from liere.terminal.messages import warn
-from liere_command.signals import SignalInterrupt, use_default_signals
+from liere_command.signals import SignalInterrupt, release_signals, say_on_leaving, use_default_signals
 
 __all__ = ["main", "make_parser", "parse_arguments"]
 
@@ -43,7 +43,10 @@ COMMANDS = {
     "flops": flops,
     "inspect": inspect_command,
 }
-
+WITH_JOBS = (demo, compare, reproduce)
+"""Commands that ask their jobs to save when they are interrupted; others have nothing to save, and leave at once."""
+WITH_RANKS = (train, eval_command)
+"""Commands that several processes may carry out together: they know their number later."""
 
 NO_MEMORY = re.compile(
     r"out of memory|can't allocate memory|not enough memory|Storage size calculation overflowed|Overflow when unpacking"
@@ -88,8 +91,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # for terminals that cannot show a character
     args = parse_arguments(arguments)
     if args.run is not train.run:
-        use_default_signals()
+        say_on_leaving(lambda: "")
+    if all(args.run is not command.run for command in WITH_RANKS):
+        release_signals(1)
     try:
+        # Elsewhere, Ctrl-C must not raise an exception: in a destructor, Python would ignore it.
+        if any(args.run is command.run for command in WITH_JOBS):
+            use_default_signals()
         return args.run(args) or 0
     except Exception as error:
         message = _explain(error)

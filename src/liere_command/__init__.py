@@ -6,7 +6,7 @@ Importing `liere` imports torch, so this is a separate package.
 from __future__ import annotations
 
 from liere_command.processes import end_with_first_process
-from liere_command.signals import leave_on_signals
+from liere_command.signals import leave_on_signals, leave_silently
 from liere_command.streams import open_missing_streams
 
 __all__ = ["main"]
@@ -19,4 +19,6 @@ def main() -> int:
     end_with_first_process()
     from liere.cli import main as run_command
 
-    return run_command()
+    code = run_command()
+    leave_silently(code)
+    return code

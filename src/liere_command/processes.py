@@ -6,7 +6,14 @@ import os
 import threading
 import time
 
-__all__ = ["announce_first_process", "end_with_first_process", "is_alive", "is_first_process", "is_under_torchrun"]
+__all__ = [
+    "announce_first_process",
+    "end_with_first_process",
+    "end_with_parent",
+    "is_alive",
+    "is_first_process",
+    "is_under_torchrun",
+]
 
 RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "SLURM_PROCID")
 LAUNCHER = "LIERE_LAUNCHER"  # environment variable: id of the process that starts the others on its node
@@ -52,6 +59,11 @@ def end_with_first_process() -> None:
             os._exit(1)  # the launcher ended while this process was starting
     else:
         _start_watching(parent)
+
+
+def end_with_parent(parent: int) -> None:
+    """Exit soon after the process that started this one, which passes its own id because it may end at any time."""
+    _start_watching(parent)
 
 
 def is_alive(pid: int) -> bool:

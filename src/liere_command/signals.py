@@ -15,9 +15,12 @@ __all__ = [
     "SIGNALS",
     "SignalInterrupt",
     "block_signals",
+    "call_on_leaving",
+    "calling_on_leaving",
     "hold_signals",
     "interrupt_on_signals",
     "leave_on_signals",
+    "leave_silently",
     "release_signals",
     "say_on_leaving",
     "unblock_signals",
@@ -45,6 +48,7 @@ def _before_its_work() -> str:
 
 
 _hint: Callable[[], str] = _before_its_work
+_calls: list[Callable[[], object]] = []  # functions that remove temporary files
 _are_blocked = False  # by `leave_on_signals`
 
 
@@ -84,13 +88,33 @@ def say_on_leaving(hint: Callable[[], str]) -> None:
     _hint = hint
 
 
+def leave_silently(code: int) -> None:
+    """Make signals end the program with the exit code of its finished work, instead of interrupting Python's exit."""
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda number, frame: _exit(code))
+
+
+def call_on_leaving(function: Callable[[], object]) -> None:
+    """Call a function, which removes temporary files, if a signal ends the program without Python's own exit."""
+    _calls.append(function)
+
+
+@contextlib.contextmanager
+def calling_on_leaving(function: Callable[[], object]) -> Iterator[None]:
+    """Do what `call_on_leaving` does, during a block."""
+    call_on_leaving(function)
+    try:
+        yield
+    finally:
+        _calls.remove(function)
+
+
 def use_default_signals() -> None:
     """Undo `leave_on_signals`: Ctrl-C raises `KeyboardInterrupt`, and other signals end the process."""
     for number in SIGNALS:
         if signal.getsignal(number) is _leave:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-    if not is_first_process() and hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
 @contextlib.contextmanager
@@ -170,4 +194,11 @@ def _leave(number: int, frame: Any) -> None:
     with contextlib.suppress(OSError):  # the terminal may be gone
         is_silent = is_under_torchrun() and not is_first_process()
         os.write(2, b"" if is_silent else f"liere: stopped by {signal.Signals(number).name}{_hint()}\n".encode())
-    os._exit(128 + number)
+    _exit(128 + number)
+
+
+def _exit(code: int) -> None:
+    for function in list(_calls):
+        with contextlib.suppress(OSError):
+            function()
+    os._exit(code)

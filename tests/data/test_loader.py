@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import errno
 import gc
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -78,6 +81,41 @@ class TestLoader:
         batches = iter(loader)
         with pytest.raises(RuntimeError, match=r"DataLoader worker .* exited unexpectedly"):
             next(batches)
+
+    @pytest.mark.parametrize("number", [1, 2])
+    def test_workers_are_killed_if_another_cannot_be_started(self, monkeypatch, number):
+        started, fork = [], os.fork
+
+        def fail_to_fork():
+            if len(started) == number - 1:
+                raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+            started.append(fork())
+            return started[-1]
+
+        monkeypatch.setattr(os, "fork", fail_to_fork)
+        message = r"^a data loader worker could not be started \(Resource .*\): use fewer hardware\.workers, and eval"
+        loader = make_loader(SpatialReasoning(48, "val", length=2), EvaluationBatches(2, 2), workers=2)
+        with pytest.raises(LostWorkerError, match=message), lost_workers("evaluate again"):
+            iter(loader)
+        assert len(started) == number - 1
+        assert not multiprocessing.active_children()
+        gc.collect()  # an error in the destructor would be a warning
+
+    def test_a_thread_that_cannot_be_started_ends_the_workers(self, monkeypatch):
+        def fail_to_start(thread):
+            raise RuntimeError("can't start new thread")
+
+        monkeypatch.setattr(threading.Thread, "start", fail_to_start)
+        loader = make_loader(SpatialReasoning(48, "val", length=2), EvaluationBatches(2, 2), workers=2)
+        with pytest.raises(LostWorkerError, match=r"not be started \(can't start"), lost_workers("evaluate again"):
+            iter(loader)
+        assert not multiprocessing.active_children()
+
+    def test_the_reason_is_found_in_the_error_that_lightning_replaced(self):
+        error = RuntimeError("other")
+        error.__context__ = RuntimeError("DataLoader worker (pid(s) 1) exited unexpectedly")
+        with pytest.raises(LostWorkerError, match="exited unexpectedly"), lost_workers("evaluate again"):
+            raise error
 
     def test_other_errors_are_left_alone(self):
         with pytest.raises(RuntimeError, match=r"^other$"), lost_workers("evaluate again"):

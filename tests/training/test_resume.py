@@ -25,7 +25,7 @@ from liere.training.fit import train
 from liere.training.optimizer import learning_rate_factor
 from liere.training.progress import Progress
 from liere.training.saving import Saver
-from liere.training.stop_requests import StoppedError, StopRequest, shield_new_processes, stop_on_signals
+from liere.training.stop_requests import StoppedError, StopRequest, stop_on_signals
 from liere.training.training_log import Journal
 from tests.training.tiny import CONFIG, STEPS, differences, make_run, quiet, resume, stop_after, write_config
 
@@ -273,18 +273,6 @@ class TestSignals:
         monkeypatch.setattr(Classifier, "on_train_start", lambda self: seen.append(signal.getsignal(signal.SIGTERM)))
         stop_after(run, 1)
         assert [handler.__module__ for handler in seen] == ["liere.training.stop_requests"]
-
-    def test_new_processes_begin_with_signals_kept(self):
-        masks = []
-        launcher = SimpleNamespace(
-            _call_children_scripts=lambda: masks.append(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
-        )
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-        shield_new_processes(SimpleNamespace(strategy=SimpleNamespace(launcher=launcher)))
-        launcher._call_children_scripts()
-        assert masks == [before | {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}]
-        assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
-        shield_new_processes(SimpleNamespace(strategy=SimpleNamespace(launcher=None)))
 
     @pytest.fixture
     def handle_sigint(self):

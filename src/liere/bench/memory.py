@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -90,7 +91,7 @@ def _load(encoding: str, situation: Situation) -> Load:
 
 def run_probe(load: Load | RotationLoad) -> dict[str, int]:
     """Return what a process of its own finds."""
-    command = [sys.executable, "-m", "liere.bench.memory_probe", json.dumps(dataclasses.asdict(load))]
+    command = [sys.executable, "-m", "liere.bench.memory_probe", json.dumps(dataclasses.asdict(load)), str(os.getpid())]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         # A process killed by the system, most likely because it ran out of memory, prints nothing.

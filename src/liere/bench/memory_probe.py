@@ -1,7 +1,7 @@
-"""A process that does some work and prints its peak memory: `python -m liere.bench.memory_probe '<json>'`.
+"""A process that does some work and prints its peak memory: `python -m liere.bench.memory_probe JSON PARENT`.
 
-The JSON has the fields of `Load` or `RotationLoad`. A process may not return freed memory to the system, so each
-measurement needs a fresh process.
+The JSON has the fields of `Load` or `RotationLoad`. The process exits soon after its parent, whose id is given. A
+process may not return freed memory to the system, so each measurement needs a fresh process.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import torch
 from liere.bench.models import random_batch, train_step
 from liere.encodings import TransformerShape, create_encoding
 from liere.presets import create_model
+from liere_command.processes import end_with_parent
 
 __all__ = ["Load", "RotationLoad", "peak_memory", "probe", "probe_rotation"]
 
@@ -108,6 +109,7 @@ def peak_memory() -> int:
 
 
 if __name__ == "__main__":
+    end_with_parent(int(sys.argv[2]))
     _given = json.loads(sys.argv[1])
     _found = probe_rotation(RotationLoad(**_given)) if "tokens" in _given else probe(Load(**_given))
     sys.stdout.write(json.dumps(_found) + "\n")

@@ -7,6 +7,7 @@ matrix product in the same rounds gives the speed that the processor could reach
 
 from __future__ import annotations
 
+import signal
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -28,6 +29,7 @@ from liere.runs.cost import PASSES, forward_operations
 from liere.runs.image_classifier import ImageClassifier
 from liere.runs.model import build_model
 from liere.runs.run import create_run
+from liere_command.signals import SignalInterrupt, calling_on_leaving
 
 __all__ = ["BARE", "ENCODINGS", "TRAIN", "measure"]
 
@@ -154,12 +156,17 @@ def _train(config: RunConfig) -> dict[str, float]:
     """Train a run up to its first validation, as `liere train` does, and return the seconds of its parts."""
     from liere.bench.training_parts import RunParts
     from liere.training.fit import train
+    from liere.training.stop_requests import StoppedError, StopRequest
 
     short = config.training.model_copy(update={"examples": config.training.validate_every * config.training.batch_size})
-    with tempfile.TemporaryDirectory() as folder:
-        parts = RunParts()
+    place = tempfile.TemporaryDirectory()
+    with place as folder, calling_on_leaving(place.cleanup):
+        parts, request = RunParts(), StopRequest()
         run = create_run(Path(folder) / "run", config.model_copy(update={"training": short}))
-        train(run, say=lambda line: None, progress=False, profiler=parts)
+        try:
+            train(run, say=lambda line: None, request=request, progress=False, profiler=parts)
+        except StoppedError:
+            raise SignalInterrupt(request.signal or signal.SIGINT) from None
         return parts.finish()
 
 

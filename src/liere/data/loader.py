@@ -28,33 +28,47 @@ __all__ = ["LostWorkerError", "lost_workers", "make_loader"]
 
 LOST = re.compile(r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) (.*)")
 """Message of torch when a worker has ended too soon."""
+NO_THREAD = "can't start new thread"
+"""Message of Python when there are too many threads."""
 
 
 class LostWorkerError(UserError, RuntimeError):
-    """Raised when a worker process of a loader was killed, for example because memory ran out."""
+    """Raised when a worker process of a loader was killed or not started, for example because memory ran out."""
+
+
+class _NotStartedError(RuntimeError):
+    """Raised when a worker process could not be started; the message is the reason."""
 
 
 @contextmanager
 def lost_workers(remedy: str) -> Iterator[None]:
-    """Turn torch's error about a worker that was killed into one line.
+    """Turn the error about a worker that was killed or could not be started into one line.
 
     Args:
         remedy: How to continue, as the end of the sentence.
 
     Raises:
-        LostWorkerError: If a worker was killed.
+        LostWorkerError: If a worker was killed or could not be started.
     """
     try:
         yield
     except RuntimeError as error:
-        found = LOST.search(str(error))
-        if found is None:
+        how = _find_loss(error)
+        if how is None:
             raise
-        how = found[1].rstrip(". ").replace("is killed", "was killed")
-        raise LostWorkerError(
-            f"a data loader worker {how}, which often means that memory ran out: use fewer hardware.workers, "
-            f"and {remedy}"
-        ) from error
+        raise LostWorkerError(f"a data loader worker {how}: use fewer hardware.workers, and {remedy}") from error
+
+
+def _find_loss(error: BaseException | None) -> str | None:
+    """Return what happened to a worker, if that is why an error was raised: Lightning may have replaced the first."""
+    while error is not None:
+        if isinstance(error, _NotStartedError):
+            return f"could not be started ({error})"
+        if found := LOST.search(str(error)):
+            how = found[1].rstrip(". ").replace("is killed", "was killed")
+            return f"{how}, which often means that memory ran out"
+        error = error.__cause__ or error.__context__
+    return None
 
 
 class _WholeBatches(Dataset[Batch]):
@@ -104,6 +118,26 @@ class _Batches(_MultiProcessingDataLoaderIter):
     ignore exceptions, or while a thread is being started, which fails in that thread as well. Without the handler,
     torch looks for lost workers whenever it waits for a batch for some seconds.
     """
+
+    _shutdown = True  # until torch has set it: its destructor has nothing to end before
+
+    def __init__(self, loader: _Loader) -> None:
+        try:
+            super().__init__(loader)
+        except BaseException as error:
+            self._kill_workers()
+            if isinstance(error, OSError):  # too many processes or open files, or too little memory
+                raise _NotStartedError(error.strerror or error) from error
+            if isinstance(error, RuntimeError) and NO_THREAD in str(error):
+                raise _NotStartedError(error) from error
+            raise
+
+    def _kill_workers(self) -> None:
+        """Kill the workers that were started before another could not be: at exit, Python would wait for them."""
+        self._shutdown = True
+        for worker in getattr(self, "_workers", []):
+            worker.kill()
+            worker.join()
 
     def _reset(self, loader: _Loader, first_iter: bool = False) -> None:
         # torch calls this when the workers are known to its handler, and before it starts the threads that feed them.

@@ -32,15 +32,19 @@ from liere.runs.data_of_run import load_data
 from liere.runs.image_classifier import ImageClassifier
 from liere.runs.locking import confirm_lock
 from liere.runs.model import load_model
+from liere.runs.other_processes import end_with_new_processes, name_lost_processes, shield_new_processes
 from liere.runs.records import merge_evaluations
 from liere.runs.run import Run
 from liere.runs.trainer import make_trainer
 from liere.vit import AttentionScale, VisionTransformer
+from liere_command.processes import end_with_first_process
+from liere_command.signals import release_signals
 
 pl = import_lightning()
 
 __all__ = ["evaluate"]
 
+AGAIN = "evaluate again"
 FLOAT_BYTES = 4
 LOCK_PATIENCE = 60.0  # seconds; other processes hold it only briefly
 
@@ -68,6 +72,8 @@ def evaluate(
     Raises:
         ValueError: If the run is not finished, or a size is not available.
     """
+    release_signals(run.config.hardware.world_size)
+    end_with_first_process()
     result = run.result()
     wanted = [Condition(one) if isinstance(one, int) else one for one in conditions]
     data = {condition: _load(run, condition, examples) for condition in wanted}
@@ -80,13 +86,16 @@ def evaluate(
     predictor = _Predictor(ImageClassifier(model, run.facts), run.config.hardware.threads)
     gather = _Gather()
     trainer = make_trainer(run.config, callbacks=[gather])
+    shield_new_processes(trainer)
+    end_with_new_processes(trainer, run, AGAIN)
     records = []
     for condition, split in data.items():
         policy, scale = as_trained
         model.position_policy = cast(Policy, condition.policy) if condition.policy else policy
         model.attention_scale = cast(AttentionScale, condition.attention_scale) if condition.attention_scale else scale
         model.placement = offsets[condition]
-        _predict(trainer, predictor, _Data(split, batch_size, run.config.hardware.workers))
+        with lost_workers(AGAIN), name_lost_processes(run, AGAIN):
+            _predict(trainer, predictor, _Data(split, batch_size, run.config.hardware.workers))
         if trainer.is_global_zero:
             record = _write(run, result, condition, split, gather.predictions(), examples, weights)
             records.append(record)
@@ -165,8 +174,7 @@ def _predict(trainer: Any, predictor: _Predictor, data: _Data) -> None:
     """
     handler = signal.getsignal(signal.SIGINT)
     try:
-        with lost_workers("evaluate again"):
-            trainer.predict(predictor, datamodule=data, return_predictions=False)
+        trainer.predict(predictor, datamodule=data, return_predictions=False)
     except SystemExit:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, handler)

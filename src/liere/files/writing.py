@@ -8,9 +8,11 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from liere.errors import InputError
+from liere_command.signals import calling_on_leaving
 
 __all__ = ["check_folder", "check_replaceable", "is_system_error", "prepare_folder", "write_atomically"]
 
@@ -62,19 +64,21 @@ def write_atomically(path: Path, content: str | bytes | memoryview, confirm: Cal
     # Text may include file names, which may not be valid UTF-8.
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    remove = partial(temporary.unlink, missing_ok=True)
     try:
-        temporary.unlink(missing_ok=True)  # it could be a link that leads elsewhere
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if confirm is not None:
-            confirm()
-        temporary.replace(path)
+        with calling_on_leaving(remove):
+            remove()  # it could be a link that leads elsewhere
+            with temporary.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if confirm is not None:
+                confirm()
+            temporary.replace(path)
         _sync_folder(path.parent)
     except BaseException as error:
         with contextlib.suppress(OSError):  # report the first error
-            temporary.unlink(missing_ok=True)
+            remove()
         if isinstance(error, OSError):
             raise OSError(f"{path} could not be written ({error.strerror}): {_remedy(error)}") from error
         raise

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from liere.errors import InputError
 from liere.files.reading import DamagedError, memory_limit, open_regular, reason, shorten, stored_bytes
+from liere_command.signals import call_on_leaving
 
 __all__ = ["SUFFIX", "pack_files", "read_archive", "unpacked"]
 
@@ -94,6 +95,7 @@ def _unpack(archive: Path, name: str) -> Path:
     files = read_archive(archive)
     if archive.parent not in _places:
         _places[archive.parent] = tempfile.TemporaryDirectory(prefix="liere-runs-")
+        call_on_leaving(_places[archive.parent].cleanup)
     folder = Path(_places[archive.parent].name) / name
     shutil.rmtree(folder, ignore_errors=True)  # left over if the archive has changed
     for file, content in files.items():

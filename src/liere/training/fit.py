@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ from liere.runs.killed_starts import remove_killed_starts
 from liere.runs.locking import confirm_lock
 from liere.runs.longer import is_longer, make_longer
 from liere.runs.model import build_model, count_parameters, load_model
+from liere.runs.other_processes import name_lost_processes, shield_new_processes
 from liere.runs.process_order import first_process_first, starts_together
 from liere.runs.run import Run
 from liere.runs.run_weights import save_weights
@@ -33,15 +34,12 @@ from liere.training.optimizer import kept_shapes, make_optimizer
 from liere.training.progress import Progress
 from liere.training.saving import Saver
 from liere.training.sharded_model import whole_state_dict
-from liere.training.stop_requests import StopRequest, shield_new_processes, stop_on_signals
+from liere.training.stop_requests import StopRequest, stop_on_signals
 from liere.training.training_log import Journal, quiet_events
 from liere.vit import VisionTransformer
 from liere_command.processes import end_with_first_process, is_first_process
 
 __all__ = ["train"]
-
-LOST = ("Connection closed by peer", "Connection reset by peer", "Broken pipe", "DistNetworkError")
-"""Parts of torch's messages about a process that has ended."""
 
 
 def train(
@@ -182,25 +180,11 @@ def _fit(
             request.check()  # before other processes start
         if logger is not None:
             open_logger(logger, config.model_dump(mode="json"))
-        lost = lost_workers(f"resume with: liere train --resume {run.folder}")
-        with quiet_events(), lost, _name_lost_processes(run):
+        remedy = f"resume with: liere train --resume {run.folder}"
+        with quiet_events(), lost_workers(remedy), name_lost_processes(run, remedy):
             trainer.fit(classifier, datamodule=data)
         step = classifier.step
     return _finish(run, model, journal, step=step, seconds=clock())
-
-
-@contextmanager
-def _name_lost_processes(run: Run) -> Iterator[None]:
-    """Turn errors of torch about a lost process into one line."""
-    try:
-        yield
-    except RuntimeError as error:
-        if run.config.hardware.world_size == 1 or not any(text in str(error) for text in LOST):
-            raise
-        raise ConnectionError(
-            f"{run.folder.name}: another process of the run has ended, see its message; resume with: "
-            f"liere train --resume {run.folder}"
-        ) from error
 
 
 def _finish(run: Run, model: VisionTransformer, journal: Journal, *, step: int, seconds: float) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from liere_command.processes import is_under_torchrun
-from liere_command.signals import SIGNALS, block_signals
+from liere_command.signals import SIGNALS
 
-__all__ = ["StopRequest", "StoppedError", "shield_new_processes", "stop_on_signals"]
+__all__ = ["StopRequest", "StoppedError", "stop_on_signals"]
 
 
 class StoppedError(Exception):
@@ -78,17 +78,3 @@ def stop_on_signals(request: StopRequest) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def shield_new_processes(trainer: Any) -> None:
-    """Block signals in processes that Lightning starts until they can handle them: see `leave_on_signals`."""
-    launcher = getattr(trainer.strategy, "launcher", None)
-    start = getattr(launcher, "_call_children_scripts", None)
-    if start is None:
-        return
-
-    def start_shielded() -> None:
-        with block_signals():
-            start()
-
-    launcher._call_children_scripts = start_shielded  # type: ignore[union-attr]
