@@ -73,7 +73,15 @@ def test_weights_without_a_grid_are_loaded_strictly():
 
 
 @pytest.mark.parametrize(
-    "state", [torch.ones(1000), torch.tensor([4.0, float("nan")]), torch.ones(2, device="meta"), [4, 5], None]
+    "state",
+    [
+        torch.ones(1000),
+        torch.tensor([4.0, float("nan")]),
+        torch.ones(2, device="meta"),
+        torch.ones(2) * 3j,
+        [4, 5],
+        None,
+    ],
 )
 def test_what_is_no_grid_is_ignored(state):
     model = small_model()

@@ -201,7 +201,8 @@ class VisionTransformer(nn.Module):
 
     def set_extra_state(self, state: Any) -> None:
         """Warn if the weights of a state dict were trained with a grid that implies different positions."""
-        is_grid = isinstance(state, Tensor) and not state.is_meta and state.numel() == len(self.grid)
+        is_real = isinstance(state, Tensor) and not (state.is_meta or state.is_complex())
+        is_grid = is_real and state.numel() == len(self.grid)
         trained = tuple(map(int, state.flatten().tolist())) if is_grid and state.isfinite().all() else self.grid
         spans_same = isinstance(self.encoding, RotaryEncoding) and self.position_policy == "rescale"
         is_free = not self.encoding.has_coordinates or (spans_same and self.attention_scale == "constant")

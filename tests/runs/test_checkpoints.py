@@ -251,6 +251,17 @@ class TestDamaged:
         wrong = "optimizer" if (field, value) == ("step", 3) else field
         assert line.endswith(f"last.ckpt is damaged (invalid {wrong}): it is not used")
 
+    @pytest.mark.parametrize("state", [torch.arange(5), torch.zeros(0), torch.ones(2, 3)], ids=str)
+    def test_extra_state_may_change_its_shape_and_type_in_training(self, folder, state):
+        like, latest = (make_checkpoint(step).state_dict for step in (1, 2))
+        like["encoding._extra_state"], latest["encoding._extra_state"] = torch.arange(3), state
+        torch.save({"format": FORMAT} | vars(make_checkpoint(2)) | {"state_dict": latest}, folder / "last.ckpt")
+        found, refused = load_newest(folder, "this run", 100, like=like, kept=KEPT)
+        assert (found.step, refused) == (2, [])
+        unknown = latest | {"other._extra_state": state}
+        torch.save({"format": FORMAT} | vars(make_checkpoint(2)) | {"state_dict": unknown}, folder / "last.ckpt")
+        assert "invalid state_dict" in load_newest(folder, "this run", 100, like=like, kept=KEPT)[1][0]
+
     def test_the_order_of_axes_in_memory_does_not_matter(self, folder):
         """The optimizer state of a parameter is laid out like the parameter, which may be a transposed matrix."""
         transposed = changed_optimizer(exp_avg=torch.ones(40, 30).T, exp_avg_sq=torch.ones(40, 30).T)

@@ -106,7 +106,11 @@ def _is_state_dict(content: Any, like: dict[str, Tensor] | None) -> bool:
 
 
 def _kinds(tensors: dict[str, Tensor]) -> dict[str, Any]:
-    return {name: (tensor.layout, tensor.dtype, tensor.shape) for name, tensor in tensors.items()}
+    """Return what has to be the same from step to step: of extra state, which may grow, only the layout."""
+    return {
+        name: (tensor.layout,) if name.endswith(EXTRA) else (tensor.layout, tensor.dtype, tensor.shape)
+        for name, tensor in tensors.items()
+    }
 
 
 def _is_optimizer(content: Any, step: int, kept: list[dict[str, torch.Size]] | None) -> bool:
