@@ -30,5 +30,5 @@ def test_importing_liere_loads_no_extra_by_itself():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.split(".")[0] for name in done.stdout.split()}
     of_torch = {"torch", "sympy", "mpmath", "triton"}  # some builds of torch load what they require late
-    third_party = loaded - set(sys.stdlib_module_names) - {"liere"} - of_torch
+    third_party = loaded - set(sys.stdlib_module_names) - {"liere", "liere_command"} - of_torch
     assert not third_party

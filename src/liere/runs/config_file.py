@@ -216,7 +216,9 @@ def _expected(error: ValidationError) -> str:
     """Return what the first invalid value must be or have, after "must"."""
     first = error.errors()[0]
     kind, place = first["type"], first["loc"][:-1]
-    if kind == "missing":  # an entry of a tuple, since sections have no required fields
+    if kind == "missing" and isinstance(first["loc"][-1], str):  # of an experiment: sections have no required fields
+        return "be given"
+    if kind == "missing":  # an entry of a tuple
         indices = [one["loc"][-1] for one in error.errors() if (one["type"], one["loc"][:-1]) == (kind, place)]
         return f"have {int(indices[-1]) + 1} entries"
     if kind == "too_long":

@@ -28,4 +28,5 @@ def remove_failed_start(run: Run) -> None:
 def _has_saved(run: Run) -> bool:
     """Return whether a run has a checkpoint, weights, a result or an entry in its log."""
     files = (run.result_file, run.evaluation_file, run.final_weights, run.best_weights)
-    return any(file.exists() for file in files) or any(run.checkpoints.iterdir()) or bool(run.metric_rows())
+    is_logged = next(run.metric_rows(), None) is not None
+    return is_logged or any(file.exists() for file in files) or any(run.checkpoints.iterdir())
