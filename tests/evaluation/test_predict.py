@@ -11,6 +11,7 @@ from PIL import Image
 
 from liere.data.reading.crops import crop_middle, to_tensor
 from liere.data.reading.image_files import read_image
+from liere.evaluation import predict as predict_module
 from liere.evaluation.new_examples import ExampleReader
 from liere.evaluation.predict import predict
 from liere.runs.data_of_run import load_data
@@ -77,6 +78,16 @@ def test_tensors_and_sizes(spatial):
     ]
     assert predict(spatial, batch, size=48) != found
     assert predict(spatial, batch, weights="best", top=1)[0].classes
+
+
+def test_large_images_are_classified_in_smaller_batches(spatial, monkeypatch):
+    batch, _ = load_data(spatial, "test", length=3).batch([0, 1, 2])
+    sizes, classify = [], predict_module._classify
+    monkeypatch.setattr(predict_module, "_classify", lambda *given: (sizes.append(len(given[1])), classify(*given))[1])
+    for most in (10**9, 2 * batch[0].numel(), 1):
+        monkeypatch.setattr(predict_module, "MOST_VALUES", most)
+        assert len(predict(spatial, batch)) == 3
+    assert sizes == [3, 2, 1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("mode", ["RGB", "L"])

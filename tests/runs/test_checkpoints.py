@@ -285,6 +285,13 @@ class TestDamaged:
             save_checkpoint(dataclasses.replace(checkpoint, state_dict=sparse), tmp_path)
         assert not list(tmp_path.iterdir())
 
+    def test_an_expanded_tensor_is_an_error_when_it_is_saved_first(self, tmp_path):
+        checkpoint = make_checkpoint(1)
+        expanded = {**checkpoint.state_dict, "buffer": torch.ones(1).expand(16)}
+        with pytest.raises(ValueError, match=r"buffer is an expanded tensor, .*: clone it in the model"):
+            save_checkpoint(dataclasses.replace(checkpoint, state_dict=expanded), tmp_path)
+        assert not list(tmp_path.iterdir())
+
     @pytest.mark.parametrize("dtype", [torch.uint16, torch.float8_e4m3fn, torch.bfloat16, torch.complex64, torch.bool])
     def test_buffers_of_any_type_are_read_again(self, tmp_path, dtype):
         state = {"weight": torch.ones(3), "buffer": torch.ones(4, dtype=torch.uint8).to(dtype)}

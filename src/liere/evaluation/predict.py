@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ __all__ = ["Prediction", "Source", "predict"]
 
 WEIGHTS = ("final", "best")
 BATCH = 32
+MOST_VALUES = 50_000_000  # of a batch: large images are classified in smaller ones
 Source = str | Path | Tensor
 
 
@@ -129,8 +131,9 @@ def _readable(reader: ExampleReader, given: Sequence[Any], say: Callable[[str], 
 
 def _batches(examples: Iterator[tuple[str, Tensor]]) -> Iterator[list[tuple[str, Tensor]]]:
     """Yield batches of one dtype: uint8 images stacked with floats would be normalized like floats."""
-    for _, alike in groupby(examples, key=lambda example: (example[1].dtype, example[1].shape)):
-        while part := list(islice(alike, BATCH)):
+    for (_, shape), alike in groupby(examples, key=lambda example: (example[1].dtype, example[1].shape)):
+        count = max(1, min(BATCH, MOST_VALUES // max(1, math.prod(shape))))
+        while part := list(islice(alike, count)):
             yield part
 
 

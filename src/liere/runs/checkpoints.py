@@ -55,12 +55,12 @@ def save_checkpoint(checkpoint: Checkpoint, folder: Path, confirm: Callable[[], 
     torch.save({"format": FORMAT} | vars(checkpoint), buffer)
     write_atomically(new, buffer.getbuffer(), confirm)
     if is_first:
-        _check_first(new)
+        _check_first(new, checkpoint.state_dict)
     finish_saving(folder)
 
 
-def _check_first(path: Path) -> None:
-    """Remove a checkpoint and raise `InputError` if it could not be read: now, not when the run is resumed."""
+def _check_first(path: Path, state_dict: dict[str, Tensor]) -> None:
+    """Remove a checkpoint and raise `InputError` if it could not be loaded: now, not when the run is resumed."""
     try:
         check_torch_file(path)
     except UnusualFileError as error:
@@ -69,6 +69,10 @@ def _check_first(path: Path) -> None:
             f"a checkpoint of this model {error.what}, so that training could not be resumed from it: keep only plain "
             "tensors in the parameters and buffers of the model"
         ) from None
+    for name, tensor in state_dict.items():
+        if 0 in tensor.stride() and tensor.untyped_storage().nbytes() < tensor.nbytes:
+            path.unlink()
+            raise InputError(f"{name} is an expanded tensor, into which torch loads no weights: clone it in the model")
 
 
 def save_sharded_checkpoint(checkpoint: Checkpoint, folder: Path, confirm: Callable[[], None] | None = None) -> None:
