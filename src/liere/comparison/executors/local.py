@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,11 +16,11 @@ from typing import Any, ClassVar
 import torch
 
 from liere.comparison.executors.contract import Ending, Executor, Session, Task
+from liere.comparison.executors.fork_server import ForkServer
 from liere.comparison.executors.work import work
 from liere.machine import available_cores
 from liere.runs.config import RunConfig
 from liere.training.stop_requests import StopRequest
-from liere_command.signals import block_signals
 
 __all__ = ["LocalExecutor", "LocalSession"]
 
@@ -61,10 +60,8 @@ class LocalSession(Session):
     """
 
     def __init__(self, slots: int) -> None:
-        method = "forkserver" if sys.platform == "linux" else "spawn"
-        self.context: Any = multiprocessing.get_context(method)
-        if method == "forkserver":
-            self.context.set_forkserver_preload(list(PRELOADED))
+        self.server = ForkServer(PRELOADED)
+        self.context = self.server.context
         # Nothing is ever sent: the reading end reports end of file once this process, the only writer, is gone.
         self.parent, self.alive = self.context.Pipe(duplex=False)
         self.waiting: list[Task] = []
@@ -77,9 +74,8 @@ class LocalSession(Session):
         while self.waiting and self.free:
             slot, task = self.free.pop(0), self.waiting.pop(0)
             process = self.context.Process(target=_work, args=(task, slot, self.parent), name=task.name)
-            resource_tracker.ensure_running()  # otherwise `start` does this, which unblocks signals
-            with _without_main(), block_signals():  # also in the process that the others are forked from
-                process.start()
+            with _without_main():
+                self.server.start(process)
             self.running[slot] = (task, process)
 
     def active(self) -> list[Task]:
@@ -109,9 +105,10 @@ class LocalSession(Session):
         self.running = {}
 
     def close(self) -> None:
-        """Close the pipe."""
+        """Close the pipe, and stop the process that others were forked from."""
         self.alive.close()
         self.parent.close()
+        self.server.stop()
 
 
 def _default_slots(config: RunConfig) -> int:
