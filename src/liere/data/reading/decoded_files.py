@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 import torch
 from torch import Tensor
@@ -15,14 +13,10 @@ from liere.data.examples import Batch, ExampleSet
 from liere.data.facts import DataFacts
 from liere.data.reading.file_table import FileTable
 from liere.errors import InputError, visible
-from liere.files.reading import stored_bytes
 from liere.shapes import Int
 from liere.terminal.messages import warn
 
-__all__ = ["DecodedFiles", "TooManyUnreadableError", "UnreadableError", "check_complete"]
-
-LEAST_STORED = 0.1
-"""Files are decoded only if this fraction of them is on disk; holes would be read as zeros, even a terabyte of them."""
+__all__ = ["DecodedFiles", "TooManyUnreadableError", "UnreadableError"]
 
 
 class UnreadableError(Exception):
@@ -45,13 +39,6 @@ class TooManyUnreadableError(InputError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message.strip().rpartition(f"{type(self).__name__}: ")[2])
-
-
-def check_complete(file: BinaryIO) -> None:
-    """Raise `UnreadableError` if an open file is mostly holes."""
-    size, stored = os.fstat(file.fileno()).st_size, stored_bytes(file)
-    if stored < LEAST_STORED * size:
-        raise UnreadableError(f"only {stored:,} of its {size:,} bytes are on disk, so it is incomplete")
 
 
 class DecodedFiles(ExampleSet):

@@ -15,7 +15,7 @@ from torch import Tensor
 from liere.data.augmentation import rand_augment
 from liere.data.facts import DataFacts
 from liere.data.reading.crops import BOX_DRAWS, crop_middle, crop_resize, draw_box, to_tensor, uniform_numbers
-from liere.data.reading.decoded_files import DecodedFiles, UnreadableError, check_complete
+from liere.data.reading.decoded_files import DecodedFiles, UnreadableError
 from liere.data.reading.file_table import FileTable
 from liere.errors import InputError
 from liere.files.reading import open_regular
@@ -36,8 +36,9 @@ WIDE_MODES = ("I", "F")
 TILE_TAGS = (322, 323)
 """Width and length of the tiles of a TIFF."""
 MOST_TAGS = 2**16 - 1
-TIFF_LAYOUTS = {42: (2, 12), 43: (8, 20)}
-"""By the version in a TIFF's header: the bytes of the number of its tags, and of each tag."""
+BIG_TIFF = 43  # the version in its header
+TIFF_LAYOUTS = {False: (2, 12), True: (8, 20)}
+"""The bytes of the number of tags of a TIFF, and of each tag, by whether it is a BigTIFF."""
 
 
 class ImageFiles(DecodedFiles):
@@ -93,7 +94,6 @@ def read_image(path: Path) -> Image.Image:
         ):
             if (size := os.fstat(file.fileno()).st_size) > MAX_BYTES:
                 raise UnreadableError(f"it has {size:,} bytes, more than {MAX_BYTES:,}: compress it")  # noqa: TRY301
-            check_complete(file)
             with Image.open(file, formats=IMAGE_FORMATS) as image:
                 if isinstance(image, TiffImagePlugin.TiffImageFile):
                     _check_tiles(image, file)
@@ -112,7 +112,7 @@ def _check_tiles(image: TiffImagePlugin.TiffImageFile, file: BinaryIO) -> None:
     """Raise `UnreadableError` if the tiles of a TIFF, which are decoded as a whole, are much larger than the image."""
     order: Literal["little", "big"] = "little" if image.tag_v2.prefix == b"II" else "big"
     file.seek(2)
-    wide, entry = TIFF_LAYOUTS[int.from_bytes(file.read(2), order)]
+    wide, entry = TIFF_LAYOUTS[BIG_TIFF in file.read(2)]
     file.seek(image.tag_v2.offset)
     count = int.from_bytes(file.read(wide), order)
     listed = file.read(entry * min(count, MOST_TAGS))

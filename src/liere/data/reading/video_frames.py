@@ -12,8 +12,8 @@ from typing import Any, BinaryIO
 
 from PIL import Image
 
-from liere.data.reading.decoded_files import UnreadableError, check_complete
-from liere.files.reading import open_regular
+from liere.data.reading.decoded_files import UnreadableError
+from liere.files.reading import open_regular, stored_bytes
 from liere.files.writing import is_system_error
 
 __all__ = ["import_av", "read_frames"]
@@ -32,6 +32,8 @@ CONTAINERS = frozenset(
 SAMPLE_COUNTS = {b"stsz": 8, b"stz2": 8, b"trun": 4}
 """Boxes of an MP4 file that contain a number of samples, with the offset of that number."""
 MOST_BOXES = 1_000_000
+LARGE, LEAST_STORED = 10_000_000, 0.1
+"""Files of more bytes than this are decoded only if this fraction of them is on disk."""
 SAMPLE_BYTES, SOUND_BYTES = 8, 1
 """Least bytes per sample with its entry in a table; samples of uncompressed sound may have one byte and no entry."""
 MOST_FRAMES = 1_000_000  # nine hours
@@ -143,11 +145,12 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
 def _check_claims(path: Path) -> None:
     """Raise `UnreadableError` if a file is mostly holes, or if an MP4 file claims more samples than fit in its bytes.
 
-    FFmpeg allocates a table of all claimed samples.
+    FFmpeg would read holes, even a terabyte of them, as zeros, and allocate a table of all claimed samples.
     """
     with open_regular(path) as file:
-        check_complete(file)
         size = os.fstat(file.fileno()).st_size
+        if size > LARGE and (stored := stored_bytes(file)) < LEAST_STORED * size:
+            raise UnreadableError(f"only {stored:,} of its {size:,} bytes are on disk: copy it again")
         claims = list(_claimed_samples(file, size))
     if sum(count * least for count, least in claims) > size:
         claimed = sum(count for count, _ in claims)
