@@ -75,6 +75,11 @@ def test_values_of_other_types_are_refused_in_short(value):
     assert len(str(raised.value)) < 100
 
 
+@pytest.mark.parametrize("value", [True, False, 0, 1, np.bool_(True)])
+def test_switches_are_true_or_false(value):
+    check_switches(share_heads=value)
+
+
 @pytest.mark.parametrize("value", [-1, 2e12, 10**400, float("nan"), float("inf")])
 def test_amounts_are_neither_negative_nor_too_large(value):
     with pytest.raises(InputError, match=r"scale must be between 0 and 1e\+12, got"):

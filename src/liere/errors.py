@@ -27,7 +27,7 @@ __all__ = [
 
 
 GREATEST_AMOUNT = 1e12  # far beyond any use; in fp32 its square is finite
-LIMIT_OF_INTS = 2**63  # torch's
+LIMIT_OF_INTS = 2**63  # torch stores int64
 
 
 class UserError(Exception):
@@ -97,7 +97,7 @@ def check_amount(name: str, value: Any) -> None:
 
 
 def check_switches(**given: object) -> None:
-    """Raise a `TypeError` that names the argument if one of the values is not a bool.
+    """Raise a `TypeError` that names the argument if one of the values is not a bool, 0 or 1.
 
     Example:
         >>> check_switches(share_heads="yes")
@@ -106,7 +106,7 @@ def check_switches(**given: object) -> None:
         liere.errors.InputTypeError: share_heads must be true or false, got 'yes' of type str
     """
     for name, value in given.items():
-        if not isinstance(value, bool):
+        if type(value).__name__ != "bool_" and not (isinstance(value, int) and value in (0, 1)):
             raise InputTypeError(f"{name} must be true or false, got {_shown(value)}")
 
 

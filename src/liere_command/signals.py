@@ -48,7 +48,7 @@ def _before_its_work() -> str:
 
 
 _hint: Callable[[], str] = _before_its_work
-_calls: list[Callable[[], object]] = []  # functions that remove temporary files
+_calls: list[Callable[[], object]] = []  # functions to call before a signal ends the program
 _are_blocked = False  # by `leave_on_signals`
 
 
@@ -96,7 +96,7 @@ def leave_silently(code: int) -> None:
 
 
 def call_on_leaving(function: Callable[[], object]) -> None:
-    """Call a function, which removes temporary files, if a signal ends the program without Python's own exit."""
+    """Call a function, which may remove temporary files, if a signal ends the program without Python's own exit."""
     _calls.append(function)
 
 
@@ -198,7 +198,9 @@ def _leave(number: int, frame: Any) -> None:
 
 
 def _exit(code: int) -> None:
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
     for function in list(_calls):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(Exception):  # nothing may keep the program from ending
             function()
     os._exit(code)

@@ -24,7 +24,10 @@ PNG = b"\x89PNG\r\n\x1a\n"
         ("spatial --root here", ["data.root does not apply to spatial"]),
         ("spatial --out new/p.exe", ["--out new/p.exe is not a picture: use one of .png, .jpg"]),
         ("spatial --out .", ["--out . is a folder: name a file in it, for example picture.png"]),
-        ("spatial --size 9996", ["--count 24 at --size 9996 gives 7,194,241,152 values", "reduce --count or --size"]),
+        (
+            "spatial --size 9996",
+            ["--count 24 at --size 9996 is 7,194,241,152 pixel values", "reduce --count or --size"],
+        ),
         ("spatial --out file/below.png", ["file/below.png", "choose another"]),
     ],
 )

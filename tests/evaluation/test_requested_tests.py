@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -36,6 +38,15 @@ def test_devices_are_those_asked_for_and_the_run_stays_what_it_is(tmp_path):
     assert on_devices(run, 1, "auto").config.hardware.accelerator == "auto"
     assert run.config.hardware.devices == 1
     assert other.config.fingerprint == run.config.fingerprint
+
+
+def test_a_run_of_a_large_machine_uses_the_cores_of_this_one(tmp_path, monkeypatch):
+    monkeypatch.setattr("liere.evaluation.requested_tests.available_cores", lambda: 2)
+    run = make_run(tmp_path / "run")
+    for threads, used in ((512, 2), (1, 1), (None, None)):
+        hardware = run.config.hardware.model_copy(update={"threads": threads})
+        trained = dataclasses.replace(run, config=run.config.model_copy(update={"hardware": hardware}))
+        assert on_devices(trained, 1, None).config.hardware.threads == used
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

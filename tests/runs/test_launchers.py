@@ -49,6 +49,7 @@ def test_several_nodes_are_refused_unless_something_starts_processes_on_each(env
     message = r"hardware.nodes is 2, .*: run torchrun --nnodes 2 --nproc-per-node 4 .*, or srun --nodes 2 --ntasks-per"
     with pytest.raises(ValueError, match=message):
         check_launcher(4, 2)
+    check_launcher(4, 2, dry=True)  # nothing waits for the others
     environment(MASTER_ADDR="first-node", NODE_RANK=0)  # started by hand on each node
     check_launcher(4, 2)
 

@@ -186,3 +186,15 @@ def test_evaluations_that_a_killed_attempt_has_set_aside_are_kept(finished, fold
     assert all(kept.predictions_file(record).exists() for record in kept.evaluations())
     assert not (folder / "predictions").exists()
     assert open_run(folder).evaluations() == []
+
+
+def test_damaged_evaluations_do_not_replace_those_that_were_set_aside(finished, folder, monkeypatch):
+    set_aside = folder / "shorter" / "72-examples" / "evaluation.json"
+    set_aside.parent.mkdir(parents=True)
+    whole = (folder / "evaluation.json").read_bytes()
+    set_aside.write_bytes(whole)
+    (folder / "evaluation.json").write_text("[{")
+    make_longer(open_run(folder, LONGER))
+    assert set_aside.read_bytes() == whole
+    assert set_aside.with_name("damaged-evaluation.json").read_text() == "[{"
+    assert not (folder / "evaluation.json").exists()

@@ -14,10 +14,10 @@ from liere.runs.other_processes import name_lost_processes, shield_new_processes
 from liere.runs.run import Run
 
 CODE = """
-import os, subprocess, sys, time
+import os, subprocess, sys, threading, time
 from pathlib import Path
 from types import SimpleNamespace
-from liere.runs.other_processes import end_with_new_processes
+from liere.runs.other_processes import ending_with_new_processes
 from liere_command.signals import leave_on_signals
 
 def start():
@@ -25,11 +25,15 @@ def start():
 
 launcher = SimpleNamespace(_call_children_scripts=start)
 run = SimpleNamespace(folder=Path("runs/tiny"))
-end_with_new_processes(SimpleNamespace(strategy=SimpleNamespace(launcher=launcher)), run, "evaluate again")
+trainer = SimpleNamespace(strategy=SimpleNamespace(launcher=launcher))
 leave_on_signals()
-launcher._call_children_scripts()
-if len(sys.argv) > 2:
-    os.kill(os.getpid(), 15)
+with ending_with_new_processes(trainer, run, "evaluate again"):
+    launcher._call_children_scripts()
+    if sys.argv[2] == "signal":
+        os.kill(os.getpid(), 15)
+    if sys.argv[2] == "within":
+        while threading.active_count() > 1:  # until the watching thread has seen the end
+            time.sleep(0.01)
 launcher.procs[0].wait()
 time.sleep(0.2)
 print("lives")
@@ -51,9 +55,15 @@ def test_new_processes_begin_with_signals_kept():
 
 @pytest.mark.parametrize("ending", ["import os; os.kill(os.getpid(), 9)", "raise SystemExit(2)", "pass"])
 def test_a_process_ends_with_those_that_it_started_unless_they_succeed(ending):
-    done = subprocess.run([sys.executable, "-c", CODE, ending], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", CODE, ending, "within"], capture_output=True, text=True, check=False)
     line = "liere: error: tiny: another process of the run has ended, see its message; evaluate again\n"
     assert (done.returncode, done.stdout, done.stderr) == ((0, "lives\n", "") if ending == "pass" else (2, "", line))
+
+
+def test_a_process_outlives_those_that_end_after_the_work():
+    words = [sys.executable, "-c", CODE, "import time; time.sleep(0.5); raise SystemExit(2)", "after"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "lives\n", "")
 
 
 def test_a_process_that_a_signal_ends_kills_those_that_it_started():

@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-SEED_DIGITS = 18  # seeds of this length fit in the 64 bits of torch's
+LARGEST_SEED = 2**63 - 1  # torch seeds have 64 bits
 MOST = 10**15
 """Upper limit for numbers, as for counts in configurations."""
 DIMENSIONS = {
@@ -142,9 +142,11 @@ def dimensions(args: argparse.Namespace) -> dict[str, int]:
 
 def seed_number(text: str) -> int:
     """Parse a seed."""
-    if not text.isdecimal() or len(text) > SEED_DIGITS:
+    digits = text.lstrip("0")
+    is_number = text.isascii() and text.isdecimal() and len(digits) <= len(str(LARGEST_SEED))
+    if not is_number or int(text) > LARGEST_SEED:
         raise argparse.ArgumentTypeError(
-            f"must be a non-negative integer of at most {SEED_DIGITS} digits, for example 0, got {reprlib.repr(text)}"
+            f"must be a non-negative integer below 2**63, for example 0, got {reprlib.repr(text)}"
         )
     return int(text)
 

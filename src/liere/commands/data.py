@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> None:
     size, count = data.facts.image_size[-1], min(args.count, len(data))
     if (values := count * data.facts.channels * math.prod(data.facts.image_size)) > MOST_VALUES:
         raise InputError(
-            f"--count {count} at --size {size} gives {values:,} values of pixels, but a sheet may have at most "
+            f"--count {count} at --size {size} is {values:,} pixel values, but a sheet may have at most "
             f"{MOST_VALUES:,}: reduce --count or --size"
         )
     path = args.out or Path(f"{args.name}-{args.split}-{size}.png")

@@ -32,7 +32,7 @@ from liere.runs.data_of_run import load_data
 from liere.runs.image_classifier import ImageClassifier
 from liere.runs.locking import confirm_lock
 from liere.runs.model import load_model
-from liere.runs.other_processes import end_with_new_processes, name_lost_processes, shield_new_processes
+from liere.runs.other_processes import ending_with_new_processes, name_lost_processes, shield_new_processes
 from liere.runs.records import merge_evaluations
 from liere.runs.run import Run
 from liere.runs.trainer import make_trainer
@@ -87,19 +87,21 @@ def evaluate(
     gather = _Gather()
     trainer = make_trainer(run.config, callbacks=[gather])
     shield_new_processes(trainer)
-    end_with_new_processes(trainer, run, AGAIN)
     records = []
-    for condition, split in data.items():
-        policy, scale = as_trained
-        model.position_policy = cast(Policy, condition.policy) if condition.policy else policy
-        model.attention_scale = cast(AttentionScale, condition.attention_scale) if condition.attention_scale else scale
-        model.placement = offsets[condition]
-        with lost_workers(AGAIN), name_lost_processes(run, AGAIN):
-            _predict(trainer, predictor, _Data(split, batch_size, run.config.hardware.workers))
-        if trainer.is_global_zero:
-            record = _write(run, result, condition, split, gather.predictions(), examples, weights)
-            records.append(record)
-            say(f"{run.folder.name}: {_sentence(record)}")
+    with ending_with_new_processes(trainer, run, AGAIN):
+        for condition, split in data.items():
+            policy, scale = as_trained
+            model.position_policy = cast(Policy, condition.policy) if condition.policy else policy
+            model.attention_scale = (
+                cast(AttentionScale, condition.attention_scale) if condition.attention_scale else scale
+            )
+            model.placement = offsets[condition]
+            with lost_workers(AGAIN), name_lost_processes(run, AGAIN):
+                _predict(trainer, predictor, _Data(split, batch_size, run.config.hardware.workers))
+            if trainer.is_global_zero:
+                record = _write(run, result, condition, split, gather.predictions(), examples, weights)
+                records.append(record)
+                say(f"{run.folder.name}: {_sentence(record)}")
     return records
 
 

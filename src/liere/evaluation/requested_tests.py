@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from liere.machine import available_cores
 from liere.runs.conditions import Condition
 from liere.runs.run import Run
 
@@ -46,8 +47,10 @@ def on_devices(run: Run, devices: int, accelerator: str | None) -> Run:
     Raises:
         ValueError: If this machine lacks these devices.
     """
-    changes = {"devices": devices, "nodes": 1, "strategy": "auto"}
+    changes: dict[str, object] = {"devices": devices, "nodes": 1, "strategy": "auto"}
     changes |= {} if accelerator is None else {"accelerator": accelerator}
+    if run.config.hardware.threads is not None:  # it may have been trained on a larger machine
+        changes["threads"] = min(run.config.hardware.threads, available_cores())
     hardware = run.config.hardware.model_copy(update=changes)
     hardware.check()
     return replace(run, config=run.config.model_copy(update={"hardware": hardware}))

@@ -48,7 +48,7 @@ CALLED = {
     "torch device": r"\(scalar(,scalar)?\)",
     "torch.serialization _get_layout": r"\(scalar\)",
     "__builtin__ complex": r"\(scalar,scalar\)",
-    "__builtin__ set": r"\(list of scalars\)",
+    "__builtin__ set": r"\(scalars\)",
     "torch._utils _rebuild_tensor": ".*",
     "torch._utils _rebuild_tensor_v2": ".*",
     "torch._utils _rebuild_tensor_v3": ".*",  # of newer dtypes, such as uint16
@@ -129,7 +129,7 @@ class _PickleCheck:
             raise DamagedError(f"{self.path} is damaged ({type(error).__name__} in its pickle)") from None
 
     def _foreign(self, what: str) -> UnusualFileError:
-        return UnusualFileError(self.path, f"contains {what}", "save model.state_dict()")
+        return UnusualFileError(self.path, f"contains {what}", "save plain tensors, as in model.state_dict()")
 
     def _step(self, operation: pickletools.OpcodeInfo, argument: Any) -> None:
         name = operation.name
@@ -175,7 +175,7 @@ class _PickleCheck:
         if name in SCALARS:
             kind = "scalar"
         elif name in LISTS:
-            kind = "list of scalars"
+            kind = "scalars"
         elif name in DICTIONARIES:
             kind = "dictionary"
         elif "TUPLE" in name:
@@ -194,10 +194,10 @@ class _PickleCheck:
             fits = container.kind.endswith("dictionary")
             self._check_keys(added[0::2])
         else:
-            fits = container.kind.startswith("list")
+            fits = container.kind in ("list", "scalars")
         if not fits:
             raise self._foreign(f"objects that no file of tensors has ({name} of another object in its pickle)")
-        if container.kind == "list of scalars" and any(one.kind != "scalar" for one in added):
+        if container.kind == "scalars" and any(one.kind != "scalar" for one in added):
             container.kind = "list"
         container.depth = max([container.depth, *(1 + one.depth for one in added)])
         container.objects += sum(one.objects for one in added)
@@ -213,7 +213,7 @@ class _PickleCheck:
         module, _, name = argument.partition(" ")
         if argument in CALLED:
             return argument
-        if STORAGE.fullmatch(argument) or (module == "torch" and isinstance(getattr(torch, name, None), torch.dtype)):
+        if STORAGE.fullmatch(argument) or (module == "torch" and isinstance(vars(torch).get(name), torch.dtype)):
             return "type"
         raise self._foreign(f"{shorten(f'{module}.{name}')}, which no file of tensors has")
 

@@ -73,11 +73,12 @@ def check_size(path: Path, arguments: Mapping[str, Any]) -> None:
     """
     least = least_parameters(arguments)
     with open_regular(path) as file:
-        size = stored_bytes(file)
-    if least > path.stat().st_size or FLOAT_BYTES * least > memory_limit(size, ALLOWANCE):
+        check_stored(path, file, ALLOWANCE)
+        stored = stored_bytes(file)
+    if least > path.stat().st_size or FLOAT_BYTES * least > memory_limit(stored, ALLOWANCE):
         raise InputError(
-            f"{path} has {size:,} bytes, but the configuration describes a model with at least {least:,} parameters: "
-            "use the configuration that belongs to the weights"
+            f"{path} has {stored:,} bytes on disk, but the configuration describes a model with at least {least:,} "
+            "parameters: use the configuration that belongs to the weights"
         )
 
 

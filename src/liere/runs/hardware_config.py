@@ -48,9 +48,13 @@ class HardwareConfig(Section):
         """Whether the parameters are sharded over several processes."""
         return self.strategy == "fsdp" and self.world_size > 1
 
-    def check(self) -> None:
-        """Raise `ValueError` if the hardware does not fit this machine, or the processes that were started."""
-        check_launcher(self.devices, self.nodes)
+    def check(self, *, dry: bool = False) -> None:
+        """Raise `ValueError` if the hardware does not fit this machine, or the processes that were started.
+
+        Args:
+            dry: Whether the run is not going to be started.
+        """
+        check_launcher(self.devices, self.nodes, dry=dry)
         if self.is_sharded and torch.torch_version.TorchVersion(torch.__version__) < "2.9":
             raise InputError(
                 f"hardware.strategy fsdp needs torch 2.9 or newer, but this is {torch.__version__}: update torch, or "
@@ -67,4 +71,4 @@ class HardwareConfig(Section):
         for name, number in wanted.items():
             most = max(MOST_PER_CORE[name] * cores, LEAST_ALLOWED[name])
             if number > most:
-                raise InputError(f"hardware.{name} is {number}, far too many for {cores} cores: use at most {most}")
+                raise InputError(f"hardware.{name} is {number}, too many for {cores} cores: use at most {most}")

@@ -31,8 +31,14 @@ def find_launcher(devices: int, nodes: int) -> Launcher:
     return "slurm" if is_task and os.environ.get("SLURM_JOB_NAME") not in INTERACTIVE else "lightning"
 
 
-def check_launcher(devices: int, nodes: int) -> None:
-    """Raise `ValueError` if this process is one of another number of processes, or others would never be started."""
+def check_launcher(devices: int, nodes: int, *, dry: bool = False) -> None:
+    """Raise `ValueError` if this process is one of another number of processes, or others would never be started.
+
+    Args:
+        devices: Devices of the run on each node.
+        nodes: Nodes of the run.
+        dry: Whether nothing is going to be started, so that it does not matter who would start the others.
+    """
     world = devices * nodes
     has_rank = "RANK" in os.environ or "LOCAL_RANK" in os.environ
     if has_rank and _count("WORLD_SIZE") not in (None, world):
@@ -48,7 +54,7 @@ def check_launcher(devices: int, nodes: int) -> None:
         )
     if world > 1 and not is_under_torchrun() and not _is_started_by_liere():
         _check_slurm(devices, nodes, launcher)
-    if nodes > 1 and launcher == "lightning" and "MASTER_ADDR" not in os.environ:
+    if nodes > 1 and not dry and launcher == "lightning" and "MASTER_ADDR" not in os.environ:
         raise InputError(  # this process would wait for the other nodes, on which nothing was started
             f"hardware.nodes is {nodes}, but neither torchrun nor srun started this process: run torchrun --nnodes "
             f"{nodes} --nproc-per-node {devices} --rdzv-backend c10d --rdzv-endpoint HOST:29500 -m liere_command train "

@@ -98,8 +98,15 @@ def _check(shorter: Run, run: Run) -> None:
 
 def _move_evaluations(path: Path, kept: Path) -> None:
     """Move evaluations to those that an attempt that was killed has set aside: the run may have been restored since."""
+    try:
+        new = read_evaluations(path)
+    except FileNotFoundError:
+        return
+    except DamagedError:
+        _move(path, kept.with_name(f"damaged-{kept.name}") if kept.exists() else kept)
+        return
     with suppress(FileNotFoundError, DamagedError):  # what is missing or damaged cannot be merged
-        merged = merge_evaluations(read_evaluations(kept), read_evaluations(path))
+        merged = merge_evaluations(read_evaluations(kept), new)
         write_atomically(path, json.dumps(merged, indent=1) + "\n")
     _move(path, kept)
 

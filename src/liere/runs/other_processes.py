@@ -6,14 +6,15 @@ import contextlib
 import os
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from liere.runs.run import Run
-from liere_command.signals import block_signals, call_on_leaving
+from liere_command.signals import block_signals, calling_on_leaving
 
-__all__ = ["end_with_new_processes", "name_lost_processes", "shield_new_processes"]
+__all__ = ["ending_with_new_processes", "name_lost_processes", "shield_new_processes"]
 
 LOST = ("Connection closed by peer", "Connection reset by peer", "Broken pipe", "DistNetworkError")
 """Parts of torch's errors about a process that has ended."""
@@ -21,19 +22,16 @@ LOST = ("Connection closed by peer", "Connection reset by peer", "Broken pipe", 
 
 def shield_new_processes(trainer: Any) -> None:
     """Block signals in processes that Lightning starts until they can handle them: see `leave_on_signals`."""
-    launcher = getattr(trainer.strategy, "launcher", None)
-    start = getattr(launcher, "_call_children_scripts", None)
-    if start is None:
-        return
 
-    def start_shielded() -> None:
+    def start_shielded(start: Callable[[], None]) -> None:
         with block_signals():
             start()
 
-    launcher._call_children_scripts = start_shielded  # type: ignore[union-attr]
+    _change_start(trainer, start_shielded)
 
 
-def end_with_new_processes(trainer: Any, run: Run, remedy: str) -> None:
+@contextmanager
+def ending_with_new_processes(trainer: Any, run: Run, remedy: str) -> Iterator[None]:
     """Exit with one line when a process that Lightning starts fails or is killed; Lightning would kill this one.
 
     If a signal ends this process, kill the others: they would report that they have lost it. Only for work that has
@@ -44,24 +42,33 @@ def end_with_new_processes(trainer: Any, run: Run, remedy: str) -> None:
         run: The run.
         remedy: How to continue, as the end of the sentence.
     """
+    is_over = threading.Event()
+    with contextlib.ExitStack() as stack:
+
+        def start_watched(start: Callable[[], None]) -> None:
+            start()
+            stack.enter_context(calling_on_leaving(is_over.set))
+            for process in trainer.strategy.launcher.procs:
+                stack.enter_context(calling_on_leaving(process.kill))
+                threading.Thread(target=_end_with, args=(process, is_over, _lost(run, remedy)), daemon=True).start()
+
+        _change_start(trainer, start_watched)
+        try:
+            yield
+        finally:
+            is_over.set()
+
+
+def _change_start(trainer: Any, change: Callable[[Callable[[], None]], None]) -> None:
+    """Make Lightning call a function with the one that starts other processes, if it is going to start any."""
     launcher = getattr(trainer.strategy, "launcher", None)
     start = getattr(launcher, "_call_children_scripts", None)
-    if start is None:
-        return
-
-    def start_watched() -> None:
-        start()
-        is_leaving = threading.Event()
-        call_on_leaving(is_leaving.set)
-        for process in launcher.procs:  # type: ignore[union-attr]
-            call_on_leaving(process.kill)
-            threading.Thread(target=_end_with, args=(process, is_leaving, _lost(run, remedy)), daemon=True).start()
-
-    launcher._call_children_scripts = start_watched  # type: ignore[union-attr]
+    if start is not None:
+        launcher._call_children_scripts = partial(change, start)  # type: ignore[union-attr]
 
 
-def _end_with(process: subprocess.Popen[bytes], is_leaving: threading.Event, line: str) -> None:
-    if process.wait() and not is_leaving.is_set():
+def _end_with(process: subprocess.Popen[bytes], is_over: threading.Event, line: str) -> None:
+    if process.wait() and not is_over.is_set():
         with contextlib.suppress(OSError):  # the terminal may be gone
             os.write(2, f"liere: error: {line}\n".encode())
         os._exit(2)

@@ -39,19 +39,20 @@ class SignalStop(KeyboardInterrupt):
         self.signal = signal
 
 
-def check_run(config: RunConfig, folder: Path, tell: Callable[[str], None]) -> None:
+def check_run(config: RunConfig, folder: Path, tell: Callable[[str], None], *, dry: bool = False) -> None:
     """Build everything once to report problems early, and report the estimated cost of the run.
 
     Args:
         config: Configuration of the run.
         folder: Current or future folder of the run.
         tell: Function called with two lines.
+        dry: Whether the run is not going to be started.
 
     Raises:
         OSError: If data are missing, or the disk has too little space for checkpoints.
         ValueError: If parts of the configuration do not fit together.
     """
-    config.hardware.check()
+    config.hardware.check(dry=dry)
     for split in ("train", "test"):
         config.data.load(split)
     config.data.load("val", length=config.training.validation_examples)
@@ -73,7 +74,7 @@ def begin_run(config: RunConfig, folder: Path, tell: Callable[[str], None], *, d
         OSError: If data are missing, or the folder cannot be created.
         ValueError: If parts of the configuration do not fit together, or the folder exists.
     """
-    config.hardware.check()
+    config.hardware.check(dry=dry)
     release_signals(config.hardware.world_size)
     is_first = is_first_process(config.hardware.world_size)
     if dry and not is_first:
@@ -84,7 +85,7 @@ def begin_run(config: RunConfig, folder: Path, tell: Callable[[str], None], *, d
             return open_run(folder)
         check_folder(folder, "--out")
         check_new(folder, config)
-        check_run(config, folder, tell)
+        check_run(config, folder, tell, dry=dry)
         if dry:
             return None
         require(*TRAINING)  # report missing packages before the folder is created
@@ -95,11 +96,11 @@ def begin_run(config: RunConfig, folder: Path, tell: Callable[[str], None], *, d
 def check_again(run: Run, tell: Callable[[str], None], *, dry: bool = False) -> None:
     """Check a run before it is resumed, as `check_run` does, in the first process of a distributed run."""
     hardware = run.config.hardware
-    hardware.check()
+    hardware.check(dry=dry)
     release_signals(hardware.world_size)
     with nullcontext() if dry else first_process_first(hardware):
         if is_first_process(hardware.world_size):
-            check_run(run.config.model_copy(update={"data": run.data}), run.folder, tell)
+            check_run(run.config.model_copy(update={"data": run.data}), run.folder, tell, dry=dry)
 
 
 def train_run(
