@@ -106,7 +106,8 @@ def check_switches(**given: object) -> None:
         liere.errors.InputTypeError: share_heads must be true or false, got 'yes' of type str
     """
     for name, value in given.items():
-        if type(value).__name__ != "bool_" and not (isinstance(value, int) and value in (0, 1)):
+        is_bool = type(value).__name__ in ("bool", "bool_")  # also of NumPy
+        if not is_bool and not (isinstance(value, int) and value in (0, 1)):
             raise InputTypeError(f"{name} must be true or false, got {_shown(value)}")
 
 
