@@ -153,6 +153,7 @@ def hostile_images(canary: Path) -> dict[str, Maker]:
         ),
         "is a WebP of 8,900 x 8,900": lambda path: _flat(8_900).save(path, "WEBP", quality=1, method=0),
         "is a TIFF of 8,900 x 8,900 in CMYK": lambda path: _flat(8_900, "CMYK").save(path, "TIFF", compression="lzma"),
+        "is a TIFF of 64 x 64 with a tile of 20,000 x 20,000": _huge_tile,
         "is a GIF of 65,535 x 65,535": _write(
             b"GIF89a" + struct.pack("<HHBBB", 65535, 65535, 0, 0, 0) + b"," + bytes(10)
         ),
@@ -165,6 +166,16 @@ def hostile_images(canary: Path) -> dict[str, Maker]:
             + b"\x03\x01\x22\0\x02\x11\1\x03\x11\1\xff\xd9"
         ),
     }
+
+
+def _huge_tile(path: Path) -> None:
+    """Write a grayscale TIFF whose only tile, compressed to half a megabyte, is much larger than the image."""
+    side, packer = 20_000, zlib.compressobj(9)
+    data = b"".join(packer.compress(bytes(1_000 * side)) for _ in range(0, side, 1_000)) + packer.flush()
+    tags = {256: 64, 257: 64, 258: 8, 259: 8, 262: 1, 277: 1, 322: side, 323: side, 324: 0, 325: len(data)}
+    tags[324] = 8 + 2 + 12 * len(tags) + 4
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items())
+    path.write_bytes(b"II*\0" + struct.pack("<IH", 8, len(tags)) + entries + bytes(4) + data)
 
 
 def _flat(side: int, mode: str = "RGBA") -> Any:
@@ -214,6 +225,7 @@ def hostile_npz(canary: Path) -> dict[str, Maker]:
             "has objects with code": _npz({"images.npy": objects + pickle.dumps(_Code(canary)), "labels.npy": b""}),
             "is a pickle": _write(pickle.dumps(_Code(canary))),
             "unpacks to 3 GB": _zip_bomb,
+            "has 3 GB of holes": _sparse_npz,
             "has a header of 3 GB": _npz({"images.npy": b"\x93NUMPY\x02\x00" + struct.pack("<I", 3 * GIGABYTE) + b"{"}),
             "has members that lead out of it": _npz({f"../../{ESCAPED}": b"x", f"/tmp/../{ESCAPED}": b"x"}),
             "has 50,000 members": _npz({f"a{number}.npy": b"" for number in range(50_000)}),
@@ -226,9 +238,9 @@ def _npy(header: str, data: bytes) -> bytes:
     return b"\x93NUMPY\x02\x00" + struct.pack("<I", len(text)) + text + data
 
 
-def _npz(members: dict[str, bytes]) -> Maker:
+def _npz(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> Maker:
     def make(path: Path) -> None:
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        with zipfile.ZipFile(path, "w", method) as archive:
             for name, content in members.items():
                 archive.writestr(name, content)
 
@@ -246,6 +258,23 @@ def _zip_bomb(path: Path) -> None:
                 file.write(bytes(GIGABYTE // 64))
         labels = bytes(number % 2 for number in range(examples))
         archive.writestr("labels.npy", _npy(HEADER % f"({examples},)", labels))
+
+
+def _sparse_npz(path: Path) -> None:
+    """Write an archive whose last array is a hole of 3 GB, which takes no space on disk."""
+    size = 3 * GIGABYTE
+    header = _npy(HEADER % f"({size // 2**20}, 1024, 1024)", b"")
+    labels = _npy(HEADER % f"({size // 2**20},)", bytes(number % 2 for number in range(size // 2**20)))
+    _npz({"labels.npy": labels, "images.npy": header}, zipfile.ZIP_STORED)(path)
+    data = path.read_bytes()
+    start = data.index(b"PK\1\2")
+    listed = bytearray(data[start:])
+    struct.pack_into("<II", listed, listed.index(b"PK\1\2", 1) + 20, len(header) + size, len(header) + size)
+    struct.pack_into("<I", listed, len(listed) - 6, start + size)
+    with path.open("wb") as file:
+        file.write(data[:start])
+        file.seek(start + size)
+        file.write(listed)
 
 
 CIFAR_MEMBERS = {
