@@ -63,4 +63,4 @@ def test_the_seed_decides_what_a_new_model_is(capsys):
 def test_a_seed_beyond_those_of_torch_is_reported(capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["inspect", "vit_tiny", "--seed", 23 * "9"])
-    assert "argument --seed: must be a non-negative integer of at most 18 digits" in capsys.readouterr().err
+    assert "argument --seed: must be a non-negative integer below 2**63" in capsys.readouterr().err

@@ -281,7 +281,7 @@ def test_init_scale_is_a_number_whose_square_is_one_too(value):
 
 @pytest.mark.usefixtures("no_shape_checks")
 @pytest.mark.parametrize("name", ["share_heads", "share_layers", "recompute"])
-@pytest.mark.parametrize("value", [1, "yes", None, 50 * [[]]])
+@pytest.mark.parametrize("value", [2, "yes", None, 50 * [[]]])
 def test_switches_are_true_or_false(name, value):
     with pytest.raises(TypeError, match=rf"{name} must be true or false, got .* of type"):
         LieRE(2, 16, **{name: value})

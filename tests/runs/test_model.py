@@ -33,7 +33,9 @@ def test_a_model_larger_than_its_weights_is_refused_before_it_is_created(tmp_pat
     assert load_model(config(), file).num_classes == 2
     monkeypatch.setattr(model, "build_model", lambda *_: pytest.fail("it was created"))
     for large in (config(dim=1024), config(depth=10_000), config(mlp_dim=10**5)):
-        with pytest.raises(ValueError, match=r"final.safetensors has [\d,]+ bytes, but the configuration describes"):
+        with pytest.raises(
+            ValueError, match=r"final.safetensors has [\d,]+ bytes on disk, but the configuration describes"
+        ):
             load_model(large, file)
     many = DataFacts(tuple(map(str, range(10**5))), 3, (36, 36), (0.5,) * 3, (0.5,) * 3)
     with pytest.raises(ValueError, match="describes a model with at least"):
