@@ -175,6 +175,15 @@ def test_what_a_pickle_claims_takes_no_memory(tmp_path: Path, operation: bytes, 
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 100_000  # kilobytes
 
 
+def test_other_files_are_named_as_such(tmp_path: Path) -> None:
+    """A picture, or a file whose beginning is missing."""
+    (tmp_path / "w.pt").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    with pytest.raises(ValueError, match=r"w\.pt is not a file of torch: save it again with torch\.save"):
+        load_weights(tmp_path / "w.pt")
+    with pytest.raises(CheckpointError, match=r"w\.pt is damaged or not a checkpoint \(it is not a file of torch\)"):
+        load_checkpoint(tmp_path / "w.pt")
+
+
 def test_an_empty_file_is_damage(tmp_path: Path) -> None:
     """An empty file cannot be memory-mapped."""
     (tmp_path / "w.pt").touch()

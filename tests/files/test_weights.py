@@ -40,7 +40,7 @@ def test_code_is_not_executed(tmp_path, protocol, what):
 def test_damaged_files_are_named(tmp_path, name):
     if name.endswith("safetensors"):
         pytest.importorskip("safetensors")
-    (tmp_path / name).write_bytes(b"x" * 100)
+    (tmp_path / name).write_bytes(b"PK\x03\x04" + 100 * b"x")
     with pytest.raises(ValueError, match=rf"{name} is damaged, or not a weights file") as raised:
         load_weights(tmp_path / name)
     assert "\n" not in str(raised.value)

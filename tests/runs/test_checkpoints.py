@@ -135,14 +135,14 @@ class TestDamaged:
         whole = (folder / "last.ckpt").read_bytes()
         for length in [0, 1, 3, 4, 5, 100, *range(512, len(whole), 997), len(whole) - 22, len(whole) - 1]:
             (folder / "last.ckpt").write_bytes(whole[:length])
-            self.refuse(folder, "truncated or not a checkpoint")
+            self.refuse(folder, "not a checkpoint")
 
     def test_bytes_missing_anywhere_are_damage_and_no_trouble_of_the_machine(self, folder):
         whole = (folder / "last.ckpt").read_bytes()
         for start in range(0, len(whole) - 200, 331):
             for length in (1, 100, len(whole) // 2):
                 (folder / "last.ckpt").write_bytes(whole[:start] + whole[start + length :])
-                self.refuse(folder, "truncated or not a checkpoint|is damaged|not a liere checkpoint")
+                self.refuse(folder, "not a checkpoint|is damaged|not a liere checkpoint")
 
     @pytest.mark.parametrize("code", [errno.EIO, errno.EACCES, errno.ENOSPC])
     def test_trouble_of_the_machine_is_not_taken_for_damage(self, folder, monkeypatch, code):

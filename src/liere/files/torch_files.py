@@ -23,6 +23,7 @@ from liere.files.torch_archives import ALLOWANCE, UnusualFileError, check_archiv
 __all__ = ["check_torch_file"]
 
 ARCHIVE = b"PK\x03\x04"  # the bytes by which torch recognizes an archive
+PROTOCOL = b"\x80"  # the first operation of any pickle that torch writes
 DEEPEST = 100  # a Lightning checkpoint has about 10
 MOST_OBJECTS = 20_000_000  # an object counts each time it is used
 MOST_TUPLE_KEYS = 1_000  # of dictionaries: their hashes can be made equal
@@ -100,6 +101,8 @@ def _check_old_file(path: Path, file: BinaryIO) -> None:
     check_stored(path, file, ALLOWANCE)
     # Reading from an open file allocates as many bytes as a pickle claims; a memory map is limited to the real size.
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        if content[:1] != PROTOCOL:
+            raise UnusualFileError(path, "is not a file of torch")
         for _ in range(PICKLES):
             _PickleCheck(path).check(content)
 
