@@ -112,7 +112,7 @@ CHANGES: dict[str, tuple[Callable[[bytearray], bytes], str]] = {
     "a member that is too long": (lambda content: lengthen(content, len(content) - 40), "overlaps"),
     "a list in another place": (
         lambda content: content[: listed(content)] + bytes(8) + content[listed(content) :],
-        ".",
+        "place of its list",
     ),
     "another count on this disk": (lambda content: with_field(content, len(content) - 12, "H", 1), "place of its list"),
     "a second disk": (lambda content: with_field(content, len(content) - 18, "H", 1), "end of its list"),

@@ -137,7 +137,7 @@ def test_fp64_along_rays(size, step, speeds, seed, multiple):
     check(R[0, multiple, 0], multiple * X, multiple * step, 4 + size / 4, 4 + size / 2)
 
 
-@pytest.mark.parametrize("size", [8, 24, 84])
+@pytest.mark.parametrize("size", [8, 24, 84, 128])
 @pytest.mark.parametrize("norm", [0.3, 1740.0])
 def test_entries_of_one_magnitude(size, norm):
     """The worst matrices known: their bounds grow with the size."""
@@ -147,7 +147,7 @@ def test_entries_of_one_magnitude(size, norm):
     check(exp_skew(X.float()), X.float(), norm, 4 + size, 4 + 2 * size)
 
 
-@pytest.mark.parametrize("size", [8, 24, 68])
+@pytest.mark.parametrize("size", [8, 24, 68, 128])
 @pytest.mark.parametrize("step", [0.07, 0.4])
 def test_entries_of_one_magnitude_along_rays(size, step):
     X = conference(size, step, size)

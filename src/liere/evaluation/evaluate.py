@@ -45,7 +45,6 @@ pl = import_lightning()
 __all__ = ["evaluate"]
 
 AGAIN = "evaluate again"
-FLOAT_BYTES = 4
 LOCK_PATIENCE = 60.0  # seconds; other processes hold it only briefly
 
 
@@ -111,7 +110,8 @@ def _check_sizes(run: Run, data: dict[Condition, ExampleSet], batch_size: int) -
     for condition, split in data.items():
         grid_shape(*image_and_patch(split.facts.image_size, run.config.model.patch_size))
         count = min(batch_size, len(split))
-        least = FLOAT_BYTES * count * run.data.test_views * split.facts.channels * math.prod(split.facts.image_size)
+        values = count * run.data.test_views * split.facts.channels * math.prod(split.facts.image_size)
+        least = torch.float32.itemsize * values
         if memory is not None and least > memory:  # otherwise the system might end the process
             raise InputError(
                 f"{count} images of size {condition.size} need at least {least / 1e9:,.0f} GB, but the machine has "

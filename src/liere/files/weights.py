@@ -12,14 +12,11 @@ from torch import Tensor
 
 from liere.errors import InputError
 from liere.files.reading import DamagedError, check_stored, memory_limit, open_regular, stored_bytes
+from liere.files.torch_archives import ALLOWANCE
 from liere.files.torch_files import check_torch_file
 from liere.presets import least_parameters
 
 __all__ = ["check_size", "load_weights"]
-
-FLOAT_BYTES = 4
-ALLOWANCE = 256 * 2**20
-"""Bytes that the weights of any file may take, however small the file; see `liere.files.reading`."""
 
 
 def load_weights(path: Path) -> dict[str, Tensor]:
@@ -75,7 +72,7 @@ def check_size(path: Path, arguments: Mapping[str, Any]) -> None:
     with open_regular(path) as file:
         check_stored(path, file, ALLOWANCE)
         stored = stored_bytes(file)
-    if least > path.stat().st_size or FLOAT_BYTES * least > memory_limit(stored, ALLOWANCE):
+    if least > path.stat().st_size or torch.float32.itemsize * least > memory_limit(stored, ALLOWANCE):
         raise InputError(
             f"{path} has {stored:,} bytes on disk, but the configuration describes a model with at least {least:,} "
             "parameters: use the configuration that belongs to the weights"
