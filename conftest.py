@@ -9,12 +9,16 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from liere_command.signals import SIGNALS
+
 # Some virtual machines report AMX support but kill processes that use it, as oneDNN does for bfloat16.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
-# Background jobs of a shell ignore Ctrl-C, and so would the processes that tests start and interrupt.
-if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# Background jobs of a shell ignore Ctrl-C, and programs under nohup SIGHUP; so would processes that tests signal.
+if threading.current_thread() is threading.main_thread():
+    for number in SIGNALS:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 # Test workers run in parallel; several threads per worker would only compete for cores.
 torch.set_num_threads(1)
