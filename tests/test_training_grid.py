@@ -116,3 +116,9 @@ def test_models_without_data_can_be_described_and_loaded():
     real = small_model().state_dict()
     model.load_state_dict(real, assign=True)
     assert torch.equal(model.norm.weight, real["norm.weight"])
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.complex64, torch.bool])
+def test_a_grid_of_a_type_that_no_grid_has_is_ignored(dtype):
+    model = small_model()
+    model.load_state_dict(model.state_dict() | {KEY: torch.tensor([8, 8]).to(dtype)})

@@ -40,6 +40,7 @@ __all__ = ["AttentionScale", "ClsPosition", "VisionTransformer"]
 AttentionScale = Literal["constant", "log"]
 ClsPosition = Literal["none", "center", "unseen"]
 Spacing = Sequence[float] | Tensor | None
+GRID_TYPES = (torch.int32, torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.float64)
 CHOICES = {"pool": ("cls", "mean"), "cls_position": get_args(ClsPosition), "attention_scale": get_args(AttentionScale)}
 
 
@@ -201,7 +202,7 @@ class VisionTransformer(nn.Module):
 
     def set_extra_state(self, state: Any) -> None:
         """Warn if the weights of a state dict were trained with a grid that implies different positions."""
-        is_real = isinstance(state, Tensor) and not (state.is_meta or state.is_complex())
+        is_real = isinstance(state, Tensor) and not state.is_meta and state.dtype in GRID_TYPES
         is_grid = is_real and state.numel() == len(self.grid)
         trained = tuple(map(int, state.flatten().tolist())) if is_grid and state.isfinite().all() else self.grid
         spans_same = isinstance(self.encoding, RotaryEncoding) and self.position_policy == "rescale"

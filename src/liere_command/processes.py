@@ -74,7 +74,7 @@ def is_alive(pid: int) -> bool:
         os.kill(pid, 0)
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[:1] != [b"Z"]  # a zombie: ended, but not yet reaped
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):  # no process has such a large number
         return False
     except OSError:  # the process of another user, or a system without /proc
         return True

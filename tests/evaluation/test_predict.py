@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import shutil
 
 import pytest
@@ -14,10 +15,12 @@ from liere.data.reading.image_files import read_image
 from liere.evaluation import predict as predict_module
 from liere.evaluation.new_examples import ExampleReader
 from liere.evaluation.predict import predict
+from liere.files.weights import load_weights
 from liere.runs.data_of_run import load_data
 from liere.runs.image_classifier import ImageClassifier
 from liere.runs.model import load_model
 from liere.runs.run import open_run
+from liere.runs.run_weights import save_weights
 from liere.training.fit import train
 from tests.data.file_archives import WNIDS, write_imagenet
 from tests.training.tiny import make_run, quiet
@@ -78,6 +81,19 @@ def test_tensors_and_sizes(spatial):
     ]
     assert predict(spatial, batch, size=48) != found
     assert predict(spatial, batch, weights="best", top=1)[0].classes
+
+
+def test_probabilities_that_are_not_finite_are_an_error(spatial, tmp_path):
+    batch = load_data(spatial, "test", length=2).batch([0, 1])[0].float()
+    batch[1, 0, 0, 0] = math.nan
+    with pytest.raises(ValueError, match=r"^images\[1\] has values that are not finite: remove them$"):
+        predict(spatial, batch)
+    folder = shutil.copytree(spatial.folder, tmp_path / "run")
+    weights = load_weights(folder / "final.safetensors")
+    weights["head.weight"].fill_(math.nan)
+    save_weights(weights, folder / "final.safetensors")
+    with pytest.raises(ValueError, match=r"final\.safetensors gives probabilities for images\[0\] that are not finite"):
+        predict(open_run(folder), batch[:1])
 
 
 def test_large_images_are_classified_in_smaller_batches(spatial, monkeypatch):

@@ -208,3 +208,14 @@ def test_a_sparse_archive_takes_no_memory(tmp_path: Path) -> None:
     assert 512 * path.stat().st_blocks < size
     with pytest.raises(DamagedError, match=r"has [\d,]+ bytes, but only [\d,]+ of them are on disk"):
         check_torch_file(path)
+
+
+def test_programs_are_refused_without_a_warning_of_torch(tmp_path: Path) -> None:
+    path = tmp_path / "model.pt"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("x/data.pkl", "x/constants.pkl", "x/code/model.py"):
+            archive.writestr(zipfile.ZipInfo(name), PICKLE)
+    with pytest.raises(
+        DamagedError, match=r"is a TorchScript archive, which contains code: save model.state_dict\(\)$"
+    ):
+        load_weights(path)

@@ -144,6 +144,15 @@ def test_arguments_that_do_not_fit_the_weights(change, message):
         ({"state_dict": reference_weights(), "epoch": 3}, r"whole checkpoint: pass checkpoint\['state_dict'\]"),
         ("last.ckpt", "state_dict must map names to tensors, got str"),
         ({"cls_token": 3}, r"state_dict\['cls_token'\] must be a tensor, got int"),
+        ({3: torch.zeros(1)}, "state_dict must map names to tensors, got the key 3"),
+        *(
+            (reference_weights() | {"cls_token": tensor}, r"state_dict\['cls_token'\] must be a dense tensor of real")
+            for tensor in (
+                torch.zeros(1, 1, 128, dtype=torch.complex64),
+                torch.zeros(1, 1, 128, device="meta"),
+                torch.zeros(1, 1, 128).to_sparse(),
+            )
+        ),
     ],
 )
 def test_what_is_no_state_dict_is_refused(state_dict, message):

@@ -44,6 +44,7 @@ CHANGES = [
     {"exp_avg": 0.5},
     {"exp_avg": torch.zeros(1).expand(30, 40)},  # a fused optimizer would write behind its memory
     {"exp_avg": torch.zeros(30, 80)[:, :40]},
+    {"exp_avg": torch._neg_view(torch.zeros(30, 40))},
     {"exp_avg": torch.zeros(1200).as_strided((30, 40), (1, 1))},
     {"step": torch.tensor(math.nan)},
     {"more": torch.ones(())},
@@ -356,6 +357,15 @@ class TestDamaged:
 class TestWriting:
     def state(self, folder) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def test_a_link_to_a_folder_of_shards_is_replaced_like_a_file(self, folder, tmp_path):
+        shards = tmp_path / "shards"
+        (shards / "deeper").mkdir(parents=True)
+        (folder / "previous.ckpt").unlink()
+        (folder / "previous.ckpt").symlink_to(shards)
+        save_checkpoint(make_checkpoint(3), folder)
+        assert [load_checkpoint(folder / name).step for name in ("last.ckpt", "previous.ckpt")] == [3, 2]
+        assert (shards / "deeper").is_dir()
 
     def test_a_full_disk_leaves_both_checkpoints_and_nothing_else(self, folder):
         before = self.state(folder)

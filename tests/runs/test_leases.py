@@ -183,6 +183,26 @@ def test_a_damaged_lease_is_waited_for_like_that_of_another_machine(tmp_path, cl
     assert clock() - begin >= leases.SILENCE
 
 
+@pytest.mark.parametrize("number", [1, 10**18 - 1, 10**30])
+@pytest.mark.parametrize("replace_it", [lambda path: path.mkdir(), lambda path: path.symlink_to("nothing")])
+def test_whatever_has_the_name_of_a_lease_does_not_keep_the_run_for_good(tmp_path, clock, number, replace_it):
+    replace_it(tmp_path / f".lock-{number}")
+    begin = clock()
+    for following in (1, 2):
+        lease = take(tmp_path, 10, clock)
+        assert lease.number == number + following
+        lease.confirm()
+        lease.release()
+    assert clock() - begin >= leases.SILENCE
+
+
+@pytest.mark.parametrize("pid", [2**31, 2**70])
+def test_no_process_has_a_huge_number(tmp_path, clock, pid):
+    hold_elsewhere(tmp_path, holder=replace(this_process(), pid=pid))
+    assert not is_locked(tmp_path)
+    assert take(tmp_path, 0, clock).number == 2
+
+
 def test_systems_without_hard_links_do_without(tmp_path, clock, monkeypatch):
     def refuse(*_):
         raise PermissionError(1, "no links")

@@ -58,13 +58,33 @@ def shard_of(folder):
 
 
 def forge(folder, **fields) -> None:
-    """Change fields of the index, and set the checksums of what is there."""
+    """Change fields of the index, and set the checksums of the shards; its own is left out, as in earlier versions."""
     index = json.loads((folder / "last.ckpt" / INDEX).read_text())
+    del index["checksum"]
     shards = {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for path in (folder / "last.ckpt").glob("*.safetensors")
     }
     (folder / "last.ckpt" / INDEX).write_text(json.dumps(index | {"shards": shards} | fields))
+
+
+def test_a_changed_digit_in_the_index_is_damage(folder):
+    index = folder / "last.ckpt" / INDEX
+    text = index.read_text()
+    assert "1.25" in text  # the sum of losses
+    index.write_text(text.replace("1.25", "1.35"))
+    found, (line,) = load_newest(folder, "this run")
+    assert found.step == 1
+    assert line == f"{index} is damaged (wrong checksum): the checkpoint is not used"
+
+
+def test_a_shard_that_is_a_link_to_nothing_is_missing(folder):
+    shard = shard_of(folder)
+    shard.unlink()
+    shard.symlink_to("nothing")
+    found, (line,) = load_newest(folder, "this run")
+    assert found.step == 1
+    assert line == f"{shard} is missing: the checkpoint is not used"
 
 
 def test_what_is_saved_is_loaded(tmp_path):

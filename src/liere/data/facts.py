@@ -13,6 +13,7 @@ __all__ = ["DataFacts"]
 
 LONGEST = 10**6
 """Upper limit for the number of classes, channels, or pixels along an axis."""
+MOST_AXES = 16
 LARGEST = 1e30  # upper limit for means and deviations, which models keep in 32 bits
 
 
@@ -67,7 +68,9 @@ class DataFacts:
         if not _is_length(channels):
             raise InputError(f"channels must be a positive integer, got {shorten(repr(channels))}")
         classes = _entries(content, "classes", "strings", lambda value: type(value) is str)
-        size = _entries(content, "image_size", "positive integers", _is_length)
+        size = _entries(content, "image_size", f"at most {MOST_AXES} positive integers", _is_length)
+        if len(size) > MOST_AXES:
+            raise InputError(f"image_size must be a list of at most {MOST_AXES} positive integers, got {len(size):,}")
         mean = _entries(content, "mean", f"{channels} finite numbers", _is_finite, channels)
         std = _entries(content, "std", f"{channels} positive numbers", _is_positive, channels)
         return cls(classes, channels, size, tuple(map(float, mean)), tuple(map(float, std)))

@@ -73,7 +73,7 @@ def predict(
     Raises:
         FileNotFoundError: If the run has no such weights, or an image does not exist.
         TypeError: If an image has another type.
-        ValueError: If nothing can be read, or tensors do not fit the run.
+        ValueError: If nothing can be read, tensors do not fit the run, or a result is not finite.
     """
     if weights not in WEIGHTS:
         raise InputError(f"weights must be one of {', '.join(WEIGHTS)}, got {weights!r}")
@@ -83,14 +83,15 @@ def predict(
     given: list[Any] = [images]
     if isinstance(images, Iterable) and not isinstance(images, str | Tensor):
         given = list(images)
-    model = load_model(run.config, run.best_weights if weights == "best" else run.final_weights, run.facts)
+    file = run.best_weights if weights == "best" else run.final_weights
+    model = load_model(run.config, file, run.facts)
     device = "cuda" if torch.cuda.is_available() and run.config.hardware.accelerator != "cpu" else "cpu"
     classifier = ImageClassifier(model, run.facts).to(device).eval()
     examples = _readable(reader, given, say or _warn)
     found = [
         prediction
         for part in _batches(examples)
-        for prediction in _classify(classifier, part, run.facts.classes, top, device)
+        for prediction in _classify(classifier, part, run.facts.classes, top, device, file)
     ]
     if not found:
         raise InputError(f"none of the {len(given)} given images can be read: pass files of the run's kind, or tensors")
@@ -139,9 +140,27 @@ def _batches(examples: Iterator[tuple[str, Tensor]]) -> Iterator[list[tuple[str,
 
 @torch.inference_mode()
 def _classify(
-    classifier: ImageClassifier, part: Sequence[tuple[str, Tensor]], names: Sequence[str], top: int, device: str
+    classifier: ImageClassifier,
+    part: Sequence[tuple[str, Tensor]],
+    names: Sequence[str],
+    top: int,
+    device: str,
+    weights: Path,
 ) -> Iterator[Prediction]:
     logits = classifier.example_logits(torch.stack([example for _, example in part]).to(device))
+    are_finite = logits.isfinite().all(1).tolist()
+    if not all(are_finite):
+        raise _not_finite(*part[are_finite.index(False)], weights)
     shares, labels = logits.softmax(1).topk(min(top, len(names)), dim=1)
     for (source, _), own, found in zip(part, shares.tolist(), labels.tolist(), strict=True):
         yield Prediction(source, tuple(names[label] for label in found), tuple(own))
+
+
+def _not_finite(source: str, example: Tensor, weights: Path) -> InputError:
+    """Return the error for an example whose logits are not finite."""
+    if not example.isfinite().all():
+        return InputError(f"{source} has values that are not finite: remove them")
+    return InputError(
+        f"{weights} gives probabilities for {source} that are not finite, so it is damaged or training diverged: train "
+        "the run again"
+    )

@@ -24,6 +24,7 @@ from liere.terminal.messages import warn
 
 __all__ = [
     "JSON_BYTES",
+    "LONGEST_LIST",
     "DamagedError",
     "check_regular",
     "check_stored",
@@ -42,6 +43,7 @@ GROWTH = 20
 """Bytes of memory allowed per byte on disk. Real compressed arrays and tables need 2 to 10."""
 JSON_BYTES = 10_000_000  # real records have a few thousand
 LONGEST = 200  # maximum length of file contents quoted in a message
+LONGEST_LIST = 1_000  # the same for what other code says about them, such as the names of weights
 
 KINDS = {
     stat.S_IFIFO: "a named pipe",
@@ -215,14 +217,14 @@ def reason(error: Exception) -> str:
     return shorten(" ".join(str(text).split())) or type(error).__name__
 
 
-def shorten(text: str) -> str:
-    """Return text, truncated if it is too long for a message.
+def shorten(text: str, most: int = LONGEST) -> str:
+    """Return text, truncated if it is longer than `most`, which is too long for a message.
 
     Example:
         >>> shorten("short"), len(shorten(1_000 * "long"))
         ('short', 200)
     """
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 @lru_cache(maxsize=1024)

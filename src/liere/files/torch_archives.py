@@ -51,6 +51,8 @@ def check_archive(path: Path, file: BinaryIO, archive: zipfile.ZipFile) -> None:
     if claimed > size:  # torch neither compresses nor repeats members
         raise UnusualFileError(path, f"has {size:,} bytes, but claims {claimed:,}")
     check_stored(path, file, ALLOWANCE)
+    if any(member.filename.lower().endswith("/constants.pkl") for member in members):
+        raise UnusualFileError(path, "is a TorchScript archive, which contains code", "save model.state_dict()")
     wrong = _wrong_end(file, len(members), archive.start_dir) or _wrong_members(file, members, archive.start_dir)
     if wrong is not None:
         raise UnusualFileError(path, f"is not laid out as by torch.save ({wrong})")

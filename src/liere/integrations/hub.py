@@ -15,7 +15,7 @@ import torch
 
 from liere.encodings.registry import find_encoding, is_built_in, list_encodings
 from liere.errors import InputError, UserError
-from liere.files.reading import read_json
+from liere.files.reading import LONGEST_LIST, read_json, shorten
 from liere.files.separate_tensors import separate_tensors
 from liere.files.weights import check_size, load_weights
 from liere.files.writing import prepare_folder, write_atomically
@@ -104,7 +104,8 @@ def from_pretrained(folder_or_repo: str | Path, *, revision: str | None = None) 
             parameter.data = parameter.data.to(weights[name].dtype if name in weights else parameter.dtype)
         model.load_state_dict(weights)
     except RuntimeError as error:
-        raise InputError(f"the weights in {folder} do not fit its {CONFIG}: save the model again ({error})") from None
+        what = shorten(" ".join(str(error).split()), LONGEST_LIST)
+        raise InputError(f"the weights in {folder} do not fit its {CONFIG}: save the model again ({what})") from None
     return model.eval()
 
 
@@ -162,14 +163,15 @@ def _build(path: Path, weights: Path) -> VisionTransformer:
     arguments = dict(arguments)
     options, encoding = arguments.pop("encoding_options", {}), arguments.get("encoding")
     if not isinstance(encoding, str) or ":" in encoding:  # would be imported
-        raise InputError(f"{path} names the encoding {encoding!r}: choose from {', '.join(list_encodings())}")
+        known = ", ".join(list_encodings())
+        raise InputError(f"{path} names the encoding {shorten(repr(encoding))}: choose from {known}")
     try:
         if not is_built_in(find_encoding(encoding)[0]):
             raise InputError(f"encoding {encoding!r} is not part of this library")
         check_size(weights, arguments)
         return create_model(**arguments, **options)
     except (UserError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RuntimeError) as error:
-        raise InputError(f"{path} is damaged: save the model again ({error})") from error
+        raise InputError(f"{path} is damaged: save the model again ({shorten(str(error), LONGEST_LIST)})") from error
 
 
 def _card(model: VisionTransformer, config: dict[str, Any]) -> str:

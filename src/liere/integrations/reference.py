@@ -132,8 +132,15 @@ def _without_prefix(state_dict: Mapping[str, Tensor]) -> dict[str, Tensor]:
     if isinstance(state_dict.get("state_dict"), Mapping):
         raise InputTypeError("state_dict is a whole checkpoint: pass checkpoint['state_dict']")
     for name, value in state_dict.items():
+        if not isinstance(name, str):
+            raise InputTypeError(f"state_dict must map names to tensors, got the key {name!r}: pass model.state_dict()")
         if not isinstance(value, Tensor):
             raise InputTypeError(f"state_dict[{name!r}] must be a tensor, got {type(value).__name__}")
+        if value.is_complex() or value.is_quantized or value.is_meta or value.layout != torch.strided:
+            raise InputTypeError(
+                f"state_dict[{name!r}] must be a dense tensor of real numbers, got {value.dtype} with the layout "
+                f"{value.layout} on {value.device}: convert it"
+            )
     return {name.removeprefix("model."): tensor for name, tensor in state_dict.items()}
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from liere.errors import InputError
+from liere.files.reading import shorten
 
 __all__ = ["Checkpoint", "CheckpointError", "ForeignCheckpointError", "check_content"]
 
@@ -62,7 +63,7 @@ def check_content(
     """
     fields = {field.name for field in dataclasses.fields(Checkpoint)}
     if set(content) != fields:
-        differing = ", ".join(sorted(map(str, fields ^ set(content))))
+        differing = shorten(", ".join(sorted(map(str, fields ^ set(content)))))
         raise ForeignCheckpointError(f"{path} is from another version (it differs in {differing}): it is not used")
     if fingerprint is not None and content["fingerprint"] != fingerprint:
         raise ForeignCheckpointError(f"{path} belongs to a run with another configuration: it is not used")
@@ -138,6 +139,7 @@ def _fits(state: dict[str, Any], shapes: dict[str, torch.Size]) -> bool:
         isinstance(value, Tensor)
         and value.layout == torch.strided
         and _is_dense(value)
+        and not value.is_neg()  # a view, which fused optimizers refuse
         and value.is_floating_point()
         and value.shape == shapes[name]
         for name, value in state.items()

@@ -118,7 +118,7 @@ def remove_checkpoint(path: Path) -> None:
     Raises:
         OSError: If it cannot be removed.
     """
-    if not path.is_dir():
+    if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
         return
     aside = path.with_name(f".{path.name}.tmp")

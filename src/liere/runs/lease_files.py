@@ -7,6 +7,7 @@ was paused and resumes can only change its own file, never that of another one.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -18,7 +19,7 @@ from liere.runs.lease_holder import Holder
 
 __all__ = ["LeaseFiles", "LeaseState"]
 
-NAME = re.compile(r"\.lock-([1-9][0-9]{0,17})")
+NAME = re.compile(r"\.lock-([1-9][0-9]*)")
 MOST_BYTES = 4096
 BEAT_WIDTH = 20
 CLAIMED, RELEASED, WITHDRAWN = (word.ljust(BEAT_WIDTH) for word in (b"claimed", b"released", b"withdrawn"))
@@ -80,7 +81,9 @@ class LeaseFiles:
         try:
             content = read_bytes(self._path(number), MOST_BYTES)
         except FileNotFoundError:
-            return None
+            if not self._path(number).is_symlink():
+                return None
+            content = b""  # a link to nothing
         except DamagedError:
             content = b""
         return LeaseState(content, Holder.from_text(content.partition(b"\n")[0].decode("utf-8", "replace")))
@@ -123,7 +126,8 @@ class LeaseFiles:
         """Remove the files of all leases before this one."""
         for older in self.numbers():
             if older < number:
-                self._path(older).unlink(missing_ok=True)
+                with contextlib.suppress(OSError):  # a folder, or already gone; only the highest number counts
+                    self._path(older).unlink()
 
     def _path(self, number: int) -> Path:
         return self.folder / f".lock-{number}"

@@ -10,6 +10,7 @@ from torch import nn
 
 from liere.data.facts import DataFacts
 from liere.errors import InputError
+from liere.files.reading import LONGEST_LIST, shorten
 from liere.files.weights import check_size, load_weights
 from liere.machine import memory_bytes
 from liere.presets import least_parameters
@@ -72,5 +73,6 @@ def load_model(config: RunConfig, weights: Path, facts: DataFacts | None = None)
     try:
         model.load_state_dict(found)
     except RuntimeError as error:
-        raise InputError(f"{weights} does not fit the configuration: {' '.join(str(error).split())}") from None
+        what = shorten(" ".join(str(error).split()), LONGEST_LIST)
+        raise InputError(f"{weights} does not fit the configuration: {what}") from None
     return model.eval()

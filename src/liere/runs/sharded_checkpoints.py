@@ -2,7 +2,7 @@
 
 `torch.distributed.checkpoint` writes the shards and reassembles them for any number of processes. Its usual format
 describes them in a pickle, which executes code when it is read; here they are safetensors, which describe themselves,
-and the index is JSON. It is written last and has the checksums of the shards.
+and the index is JSON. It is written last and has the checksums of the shards and its own.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ INDEX = "index.json"
 SHARD = re.compile(r"[A-Za-z0-9_-]{1,100}\.safetensors")
 CHUNK = 2**20  # bytes read at a time
 MODEL, OPTIMIZER = "model", "optimizer"
+CHECKSUM = "checksum"  # of all other fields of the index
 FIELDS = ("fingerprint", "step", "seconds", "journal")  # in the index; the others are tensors
 
 
@@ -68,7 +69,7 @@ def write_shards(checkpoint: Checkpoint, folder: Path) -> bool:
         return False
     shards = {name: digest for part in gathered for name, digest in part.items()}
     index = {"format": FORMAT} | {name: getattr(checkpoint, name) for name in FIELDS} | {"shards": shards}
-    write_atomically(folder / INDEX, json.dumps(index, indent=1) + "\n")
+    write_atomically(folder / INDEX, json.dumps(index | {CHECKSUM: _index_digest(index)}, indent=1) + "\n")
     return True
 
 
@@ -83,6 +84,9 @@ def read_shards(folder: Path) -> dict[str, Any]:
     index = read_json(folder / INDEX)
     if not isinstance(index, dict) or index.get("format") != FORMAT:
         raise ForeignCheckpointError(f"{folder} is not a liere checkpoint: it is not used")
+    checksum = index.pop(CHECKSUM, None)
+    if checksum is not None and checksum != _index_digest(index):  # earlier versions wrote none
+        raise CheckpointError(f"{folder / INDEX} is damaged (wrong checksum): the checkpoint is not used")
     shards = index.get("shards")
     if (
         not isinstance(shards, dict)
@@ -90,7 +94,7 @@ def read_shards(folder: Path) -> dict[str, Any]:
         or not all(map(index.__contains__, FIELDS))
     ):
         raise CheckpointError(f"{folder / INDEX} is damaged: the checkpoint is not used")
-    found = {path.name for path in folder.glob("*.safetensors")}
+    found = {path.name for path in folder.glob("*.safetensors") if path.exists()}  # it could be a link to nothing
     for name in sorted(found ^ shards.keys()):
         what = "is missing" if name in shards else "is not one of the shards in its index"
         raise CheckpointError(f"{folder / name} {what}: the checkpoint is not used")
@@ -146,6 +150,10 @@ def _flat(checkpoint: Checkpoint) -> dict[str, Tensor]:
         for name, value in state.items():
             tensors[f"{OPTIMIZER}.{number}.{name}"] = value.reshape(1) if value.ndim == 0 else value
     return tensors
+
+
+def _index_digest(index: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(index, sort_keys=True).encode()).hexdigest()
 
 
 def _digest(path: Path) -> str:
