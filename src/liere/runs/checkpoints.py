@@ -70,9 +70,14 @@ def _check_first(path: Path, state_dict: dict[str, Tensor]) -> None:
             "tensors in the parameters and buffers of the model"
         ) from None
     for name, tensor in state_dict.items():
-        if 0 in tensor.stride() and tensor.untyped_storage().nbytes() < tensor.nbytes:
-            path.unlink()
-            raise InputError(f"{name} is an expanded tensor, into which torch loads no weights: clone it in the model")
+        if not isinstance(tensor, Tensor):
+            wrong = f"is a {type(tensor).__name__}, but only tensors are saved: return a tensor from get_extra_state"
+        elif 0 in tensor.stride() and tensor.untyped_storage().nbytes() < tensor.nbytes:
+            wrong = "is an expanded tensor, into which torch loads no weights: clone it in the model"
+        else:
+            continue
+        path.unlink()
+        raise InputError(f"{name} {wrong}")
 
 
 def save_sharded_checkpoint(checkpoint: Checkpoint, folder: Path, confirm: Callable[[], None] | None = None) -> None:
