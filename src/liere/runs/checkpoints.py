@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,7 @@ def save_checkpoint(checkpoint: Checkpoint, folder: Path, confirm: Callable[[], 
     finish_saving(folder)
 
 
-def _check_first(path: Path, state_dict: dict[str, Tensor]) -> None:
+def _check_first(path: Path, state_dict: Mapping[str, object]) -> None:
     """Remove a checkpoint and raise `InputError` if it could not be loaded: now, not when the run is resumed."""
     try:
         check_torch_file(path)
