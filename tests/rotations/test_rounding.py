@@ -138,13 +138,27 @@ def test_fp64_along_rays(size, step, speeds, seed, multiple):
 
 
 @pytest.mark.parametrize("size", [8, 24, 84, 128])
-@pytest.mark.parametrize("norm", [0.3, 1740.0])
-def test_entries_of_one_magnitude(size, norm):
-    """The worst matrices known: their bounds grow with the size."""
+@pytest.mark.parametrize(("norm", "is_whole"), [(0.3, True), (1740.0, True), (5.5, False)])
+def test_entries_of_one_magnitude(size, norm, is_whole):
+    """The worst matrices known, also with a row and a column of zeros: their bounds grow with the size."""
     X = conference(size, norm, size)
     assert torch.allclose(X @ X.mT, norm**2 * torch.eye(size, dtype=torch.float64))
+    if not is_whole:
+        X[0] = X[:, 0] = 0
     check(exp_skew(X), X, norm, 4 + size / 8, 4 + size / 8)
     check(exp_skew(X.float()), X.float(), norm, 4 + size, 4 + 2 * size)
+
+
+@pytest.mark.parametrize(
+    ("size", "norm", "seed"), [(17, 1.4673103096518103, 0), (17, 1.4673103096518103, 1), (33, 3.477150532643875, 2)]
+)
+def test_planes_of_equal_speed_in_the_basis_of_a_reflection(size, norm, seed):
+    """Many entries of the same magnitude: the errors of some of these matrices add up, too."""
+    X = planes("same", size, norm, 0, mixed=False)
+    order = torch.randperm(size, generator=torch.Generator().manual_seed(seed))
+    basis = (torch.eye(size, dtype=torch.float64) - 2 / size)[order]
+    X = (basis @ X @ basis.mT).triu(1)
+    check(exp_skew(X - X.mT), X - X.mT, norm, 8 + size / 8, 8 + size / 8)
 
 
 @pytest.mark.parametrize("size", [8, 24, 68, 128])

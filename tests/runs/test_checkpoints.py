@@ -286,11 +286,18 @@ class TestDamaged:
             save_checkpoint(dataclasses.replace(checkpoint, state_dict=sparse), tmp_path)
         assert not list(tmp_path.iterdir())
 
-    def test_an_expanded_tensor_is_an_error_when_it_is_saved_first(self, tmp_path):
+    @pytest.mark.parametrize(
+        ("value", "message"),
+        [
+            (torch.ones(1).expand(16), "buffer is an expanded tensor, .*: clone it in the model"),
+            ({"axes": 2}, "buffer is a dict, .*: return a tensor from get_extra_state"),
+        ],
+    )
+    def test_what_cannot_be_loaded_is_an_error_when_it_is_saved_first(self, tmp_path, value, message):
         checkpoint = make_checkpoint(1)
-        expanded = {**checkpoint.state_dict, "buffer": torch.ones(1).expand(16)}
-        with pytest.raises(ValueError, match=r"buffer is an expanded tensor, .*: clone it in the model"):
-            save_checkpoint(dataclasses.replace(checkpoint, state_dict=expanded), tmp_path)
+        state = {**checkpoint.state_dict, "buffer": value}
+        with pytest.raises(ValueError, match=message):
+            save_checkpoint(dataclasses.replace(checkpoint, state_dict=state), tmp_path)
         assert not list(tmp_path.iterdir())
 
     @pytest.mark.parametrize("dtype", [torch.uint16, torch.float8_e4m3fn, torch.bfloat16, torch.complex64, torch.bool])

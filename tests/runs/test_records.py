@@ -13,7 +13,7 @@ import numpy as np
 from liere.evaluation.predictions import Predictions, read_predictions
 from liere.files.reading import DamagedError, warn_once
 from liere.runs import records
-from liere.runs.records import COLUMNS, read_curve, read_evaluations, read_metrics, read_result
+from liere.runs.records import COLUMNS, is_log, read_curve, read_evaluations, read_metrics, read_result
 from liere.runs.run import open_run
 from liere.training.fit import train
 from tests.training.tiny import make_run, quiet
@@ -170,6 +170,7 @@ def test_a_run_with_a_damaged_result_and_a_damaged_log_is_finished_again(tmp_pat
     run.metrics.write_bytes(b"\x00\xff\n" * 3)
     assert train(open_run(run.folder), say=print)["best"] == result["best"]
     assert run.metrics.read_text().startswith(HEADER)
+    assert (run.folder / "refused-metrics.csv").read_bytes() == b"\x00\xff\n" * 3
 
 
 class TestEvaluations:
@@ -260,6 +261,7 @@ class TestMetrics:
         text = end.join([HEADER, self.ROW, self.VALIDATION, "30,2"])
         assert self.read(tmp_path, text) == [self.ROW, self.VALIDATION]
         assert list(read_metrics(tmp_path / "missing.csv")) == []
+        assert is_log(tmp_path / "missing.csv")
         assert self.read(tmp_path, "") == self.read(tmp_path, HEADER) == self.read(tmp_path, HEADER + "\n") == []
         assert capsys.readouterr().err == ""
 
@@ -295,6 +297,7 @@ class TestMetrics:
     def test_another_header_is_reported_once_and_there_are_no_lines(self, tmp_path, capsys, header):
         for _ in range(2):
             assert self.read(tmp_path, header + b"\n1,2\n") == []
+            assert not is_log(tmp_path / "metrics.csv")
         error = capsys.readouterr().err
         assert error.count("metrics.csv does not start with step,examples") == error.count("\n") == 1
 

@@ -34,8 +34,8 @@ def exp_skew(X: Float[Tensor, "*batch b b"]) -> Float[Tensor, "*batch b b"]:
 
     In fp64, the error of each entry of `exp(X)` and of `exp(X) exp(X)^T` is at most `4 eps (1 + norm)`, where `norm` is
     the spectral norm of `X`; in fp32 it is at most `(4 + b / 16) eps (1 + norm)` and `(4 + b / 8) eps (1 + norm)`.
-    These bounds were measured for b up to 128 and norms up to 1e4. Matrices whose entries all have one magnitude can
-    exceed them: see `docs/explanation/mathematics.md`.
+    These bounds were measured for b up to 128 and norms up to 1e4. Structured matrices whose entries have only a
+    few magnitudes can exceed them: see `docs/explanation/mathematics.md`.
 
     Args:
         X: Skew-symmetric matrices.

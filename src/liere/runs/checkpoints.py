@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,7 @@ def save_checkpoint(checkpoint: Checkpoint, folder: Path, confirm: Callable[[], 
     finish_saving(folder)
 
 
-def _check_first(path: Path, state_dict: dict[str, Tensor]) -> None:
+def _check_first(path: Path, state_dict: Mapping[str, object]) -> None:
     """Remove a checkpoint and raise `InputError` if it could not be loaded: now, not when the run is resumed."""
     try:
         check_torch_file(path)
@@ -70,9 +70,14 @@ def _check_first(path: Path, state_dict: dict[str, Tensor]) -> None:
             "tensors in the parameters and buffers of the model"
         ) from None
     for name, tensor in state_dict.items():
-        if 0 in tensor.stride() and tensor.untyped_storage().nbytes() < tensor.nbytes:
-            path.unlink()
-            raise InputError(f"{name} is an expanded tensor, into which torch loads no weights: clone it in the model")
+        if not isinstance(tensor, Tensor):
+            wrong = f"is a {type(tensor).__name__}, but only tensors are saved: return a tensor from get_extra_state"
+        elif 0 in tensor.stride() and tensor.untyped_storage().nbytes() < tensor.nbytes:
+            wrong = "is an expanded tensor, into which torch loads no weights: clone it in the model"
+        else:
+            continue
+        path.unlink()
+        raise InputError(f"{name} {wrong}")
 
 
 def save_sharded_checkpoint(checkpoint: Checkpoint, folder: Path, confirm: Callable[[], None] | None = None) -> None:

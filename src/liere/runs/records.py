@@ -14,7 +14,7 @@ from liere.runs.conditions import Condition
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError  # isort: skip
 
-__all__ = ["COLUMNS", "merge_evaluations", "read_curve", "read_evaluations", "read_metrics", "read_result"]
+__all__ = ["COLUMNS", "is_log", "merge_evaluations", "read_curve", "read_evaluations", "read_metrics", "read_result"]
 
 COLUMNS = ("step", "examples", "seconds", "learning_rate", "train_loss", "val_loss", "val_accuracy")
 WHOLE_COLUMNS = ("step", "examples")
@@ -131,26 +131,8 @@ def read_metrics(path: Path) -> Iterator[dict[str, str]]:
     Damaged lines are skipped with a warning. A damaged log is never an error: if it is not a log at all, or much larger
     than real ones, a warning is printed and there are no lines.
     """
-    try:
-        content = read_bytes(path, METRICS_BYTES)
-    except FileNotFoundError:
-        return
-    except DamagedError as error:
-        warn_once(f"{error}; it is not used")
-        return
-    complete = content[: content.rfind(b"\n") + 1]
-    if not complete:
-        return
-    lines = io.BytesIO(complete)
-    header = lines.readline().rstrip(b"\r\n").removeprefix(b"\xef\xbb\xbf")
-    if header.decode("ascii", "replace") != ",".join(COLUMNS):
-        warn_once(f"{path} does not start with {','.join(COLUMNS)}: it is not used")
-        return
-    if (count := complete.count(b"\n")) > METRICS_LINES:
-        warn_once(f"{path} has {count:,} lines, but at most {METRICS_LINES:,} are read; it is not used")
-        return
     damaged, first = 0, 0
-    for number, line in enumerate(lines, start=2):
+    for number, line in enumerate(_complete_lines(path) or (), start=2):
         if line.strip():
             row = _row(line.rstrip(b"\r\n").decode("ascii", "replace").split(","))
             if row is not None:
@@ -160,6 +142,11 @@ def read_metrics(path: Path) -> Iterator[dict[str, str]]:
     if damaged:
         others = f" and {damaged - 1} more" if damaged > 1 else ""
         warn_once(f"{path}, line {first}{others}, is damaged: skipped")
+
+
+def is_log(path: Path) -> bool:
+    """Return whether `read_metrics` reads a file, which need not exist yet; if not, a warning is printed."""
+    return _complete_lines(path) is not None
 
 
 def read_curve(path: Path) -> list[dict[str, float]]:
@@ -186,6 +173,29 @@ def _read_checked(path: Path, check: Callable[[Any], object], most: int) -> Any:
     except ValidationError as error:
         raise DamagedError(f"{path} is damaged ({_explain(error)})") from None
     return content
+
+
+def _complete_lines(path: Path) -> io.BytesIO | None:
+    """Return the complete lines of a log after its header; None, after a warning, if the file cannot be used."""
+    try:
+        content = read_bytes(path, METRICS_BYTES)
+    except FileNotFoundError:
+        return io.BytesIO()
+    except DamagedError as error:
+        warn_once(f"{error}; it is not used")
+        return None
+    complete = content[: content.rfind(b"\n") + 1]
+    if not complete:
+        return io.BytesIO()
+    lines = io.BytesIO(complete)
+    header = lines.readline().rstrip(b"\r\n").removeprefix(b"\xef\xbb\xbf")
+    if header.decode("ascii", "replace") != ",".join(COLUMNS):
+        warn_once(f"{path} does not start with {','.join(COLUMNS)}: it is not used")
+        return None
+    if (count := complete.count(b"\n")) > METRICS_LINES:
+        warn_once(f"{path} has {count:,} lines, but at most {METRICS_LINES:,} are read; it is not used")
+        return None
+    return lines
 
 
 def _row(cells: list[str]) -> dict[str, str] | None:

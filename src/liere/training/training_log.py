@@ -18,7 +18,7 @@ from liere.errors import InputError
 from liere.files.writing import write_atomically
 from liere.optional.lightning_import import import_lightning
 from liere.runs.locking import confirm_lock
-from liere.runs.records import COLUMNS
+from liere.runs.records import COLUMNS, is_log
 from liere.runs.run import Run
 from liere.training.classifier import Classifier, Score
 
@@ -69,9 +69,12 @@ class Journal(pl.Callback):  # type: ignore[misc, name-defined]
         """Open the log."""
         if trainer.is_global_zero:
             confirm_lock(self.run.folder)
+            log = self.run.metrics
+            if not is_log(log):
+                log.replace(log.with_name(f"refused-{log.name}"))  # it may be of use to somebody
             kept = (row for row in self.run.metric_rows() if int(row["step"]) <= self.first_step)
             header = dict(zip(COLUMNS, COLUMNS, strict=True))
-            write_atomically(self.run.metrics, _lines(itertools.chain([header], kept)))
+            write_atomically(log, _lines(itertools.chain([header], kept)))
             if self.logger is not None:
                 return
             from torch.utils.tensorboard import SummaryWriter

@@ -29,6 +29,15 @@ class TestNames:
         assert "numpy.f2py" not in sys.modules
 
 
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_any_protocol_of_pickle_is_read(protocol, order):
+    data = np.arange(4 * 3072, dtype=np.uint8).reshape(4, 3072, order=order)
+    images, labels = unpickle_batch(pickle.dumps({"data": data, "labels": [0, 1, 2, 3]}, protocol=protocol), "labels")
+    assert np.array_equal(images, data)
+    assert labels == [0, 1, 2, 3]
+
+
 class TestMemory:
     """A small file cannot take much memory, whatever it claims or expands to."""
 

@@ -78,7 +78,7 @@ class _Array:
     def __init__(self, *_: object) -> None:
         self.pixels: NDArray[np.uint8] | None = None
 
-    def __setstate__(self, state: tuple[int, tuple[int, ...], _Dtype, bool, bytes | str]) -> None:
+    def __setstate__(self, state: tuple[int, tuple[int, ...], _Dtype, bool, bytes | bytearray | str]) -> None:
         """Use the bytes in the file as pixels."""
         _, shape, dtype, is_column_major, content = state
         if type(dtype) is not _Dtype or type(shape) is not tuple or len(shape) != 2 or min(shape) < 0:
@@ -88,11 +88,26 @@ class _Array:
         self.pixels = pixels.reshape(shape[::-1]).T if is_column_major else pixels.reshape(shape)
 
 
+def _array_of(content: bytes | bytearray, dtype: _Dtype, shape: tuple[int, ...], order: str) -> _Array:
+    """Stand-in for the function that pickles of protocol 5 call to create an array."""
+    array = _Array()
+    array.__setstate__((1, shape, dtype, order == "F", content))
+    return array
+
+
+def _same_text(text: str, encoding: str) -> str:
+    """Stand-in for the function that encodes the bytes of an array in pickles up to protocol 2: they stay text."""
+    return text
+
+
 PICKLED_NAMES = {
     ("numpy", "ndarray"): _Name,
     ("numpy", "dtype"): _Dtype,
     ("numpy.core.multiarray", "_reconstruct"): _Array,
     ("numpy._core.multiarray", "_reconstruct"): _Array,
+    ("numpy.core.numeric", "_frombuffer"): _array_of,
+    ("numpy._core.numeric", "_frombuffer"): _array_of,
+    ("_codecs", "encode"): _same_text,
 }
 
 
