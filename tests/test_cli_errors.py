@@ -47,7 +47,12 @@ def test_a_bug_keeps_its_traceback(monkeypatch, capsys, error):
         (InputError("size is wrong: use 3"), "size is wrong: use 3"),
         (InputTypeError("size must be\n  an int"), "size must be an int"),
         (FileNotFoundError("no run at x"), "no run at x"),
-        (PermissionError(13, "Permission denied", "file"), "[Errno 13] Permission denied: 'file'"),
+        (
+            PermissionError(13, "Permission denied", "file"),
+            "file could not be read or written (Permission denied): che",
+        ),
+        (OSError(28, "No space left on device", b"a", None, "b"), "a could not be read or written (No space left on d"),
+        (ConnectionRefusedError(111, "Connection refused"), "[Errno 111] Connection refused"),
         (ImportError("videos need PyAV"), "videos need PyAV"),
         (ModuleNotFoundError("No module named 'yaml'", name="yaml"), "PyYAML is not installed: pip install 'liere[tra"),
         (MemoryError("9 TiB"), "out of memory (9 TiB): use a smaller batch"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import re
 import signal
 import sys
@@ -114,6 +115,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _explain(error: Exception) -> str | None:
     """Return the message for an error that the user can fix; None for a bug."""
+    if isinstance(error, OSError) and error.filename is not None:  # nothing of ours, which would have a remedy
+        return (
+            f"{os.fsdecode(error.filename)} could not be read or written ({error.strerror}): check the path, the "
+            "permissions and the space on the disk"
+        )
     if isinstance(error, UserError | OSError):
         return str(error)
     if isinstance(error, ImportError) and str(error.name).partition(".")[0] not in ("liere", "liere_command"):

@@ -111,6 +111,23 @@ class TestLoader:
             iter(loader)
         assert not multiprocessing.active_children()
 
+    def test_a_worker_that_cannot_send_a_batch_is_not_waited_for(self, monkeypatch, capfd):
+        def fail_to_share(storage, *_):
+            raise RuntimeError("unable to allocate shared memory: No space left on device")
+
+        monkeypatch.setattr(torch.UntypedStorage, "_share_fd_cpu_", fail_to_share)
+        loader = make_loader(SpatialReasoning(48, "val", length=2), EvaluationBatches(2, 2), workers=1)
+        with pytest.raises(LostWorkerError, match="exited unexpectedly"), lost_workers("evaluate again"):
+            next(iter(loader))
+        (line,) = capfd.readouterr().err.splitlines()
+        assert line.startswith("liere: warning: a data loader worker cannot send a batch, see df /dev/shm")
+        assert line.endswith("No space left on device)")
+
+    def test_too_many_open_files_are_reported_in_one_line(self):
+        message = "Too many open files. Communication with the workers is no longer possible. Please increase the limit"
+        with pytest.raises(LostWorkerError, match=r"could not be reached \(too many open files"), lost_workers("go on"):
+            raise RuntimeError(message)
+
     def test_the_reason_is_found_in_the_error_that_lightning_replaced(self):
         error = RuntimeError("other")
         error.__context__ = RuntimeError("DataLoader worker (pid(s) 1) exited unexpectedly")

@@ -54,6 +54,15 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, limit_of_fil
     assert list(tmp_path.iterdir()) == [file]
 
 
+def test_an_error_about_another_file_keeps_its_message(tmp_path):
+    def confirm():
+        raise OSError("the lock could not be written: free some space")
+
+    with pytest.raises(OSError, match=r"^the lock could not be written: free some space$"):
+        write_atomically(tmp_path / "file", "text", confirm)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 def test_a_failure_at_any_moment_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, call):
     file = tmp_path / "file"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -201,6 +202,18 @@ def test_no_process_has_a_huge_number(tmp_path, clock, pid):
     hold_elsewhere(tmp_path, holder=replace(this_process(), pid=pid))
     assert not is_locked(tmp_path)
     assert take(tmp_path, 0, clock).number == 2
+
+
+def test_a_full_disk_is_an_error_that_names_the_file(tmp_path, clock):
+    lease, before = take(tmp_path, 0, clock), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
+    try:
+        for act, number in ((lease.confirm, 1), (lambda: lease.files.claim(2, ELSEWHERE), 2)):
+            with pytest.raises(OSError, match=rf"\.lock-{number} could not be written \(File too large\): free some"):
+                act()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert os.listdir(tmp_path) == [".lock-1"]
 
 
 def test_systems_without_hard_links_do_without(tmp_path, clock, monkeypatch):

@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 from liere.runs.checkpoints import load_checkpoint
 from liere.runs.model import build_model, load_model
 from liere.runs.run import open_run
-from liere.training import fit
+from liere.training import fit, stop_requests
 from liere.training.classifier import Classifier
 from liere.training.fit import train
 from liere.training.optimizer import learning_rate_factor
@@ -280,12 +280,23 @@ class TestSignals:
         yield lambda handler: signal.signal(signal.SIGINT, handler)
         signal.signal(signal.SIGINT, before)
 
-    def test_a_second_signal_does_what_it_always_does(self, handle_sigint):
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+    def test_a_signal_that_is_sent_twice_at_once_is_one_request(self, number):
+        before, request = signal.getsignal(number), StopRequest()
+        with stop_on_signals(request):
+            for _ in range(3):  # as by `timeout`, or by a shell and its terminal
+                os.kill(os.getpid(), number)
+            assert request.signal == number
+        assert signal.getsignal(number) is before
+
+    def test_a_second_signal_does_what_it_always_does(self, handle_sigint, monkeypatch):
+        monkeypatch.setattr(stop_requests, "REPEAT", 0.01)
         handle_sigint(signal.default_int_handler)
         request = StopRequest()
         with stop_on_signals(request):
             os.kill(os.getpid(), signal.SIGINT)
             assert request.signal == signal.SIGINT
+            time.sleep(0.02)
             with pytest.raises(KeyboardInterrupt):
                 os.kill(os.getpid(), signal.SIGINT)
 

@@ -10,6 +10,7 @@ import sys
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.queues import Queue
 from multiprocessing.util import Finalize
 from types import TracebackType
 from typing import Any
@@ -22,12 +23,16 @@ from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 from liere.data.batches import Draw
 from liere.data.examples import Batch, ExampleSet
 from liere.errors import UserError
+from liere.files.reading import reason
+from liere.terminal.messages import warn
 from liere_command.signals import SIGNALS, block_signals
 
 __all__ = ["LostWorkerError", "lost_workers", "make_loader"]
 
 LOST = re.compile(r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) (.*)")
 """Message of torch when a worker has ended too soon."""
+FULL = "Too many open files. Communication with the workers is no longer possible"
+"""Message of torch when it cannot receive a batch because each takes some open files."""
 NO_THREAD = "can't start new thread"
 """Message of Python when there are too many threads."""
 
@@ -64,6 +69,8 @@ def _find_loss(error: BaseException | None) -> str | None:
     while error is not None:
         if isinstance(error, _NotStartedError):
             return f"could not be started ({error})"
+        if FULL in str(error):
+            return "could not be reached (too many open files, see ulimit -n)"
         if found := LOST.search(str(error)):
             how = found[1].rstrip(". ").replace("is killed", "was killed")
             return f"{how}, which often means that memory ran out"
@@ -178,12 +185,22 @@ def _prepare_worker(worker: int) -> None:
     """Make a worker leave signals, and the end of the training process, to that process."""
     _ignore_signals()
     sys.excepthook = _report
+    Queue._on_queue_feeder_error = staticmethod(_give_up)  # type: ignore[attr-defined]
 
 
-def _report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print an exception of a thread, unless the process that it sends batches to is gone."""
+def _report(kind: type[BaseException], error: Any, trace: TracebackType | None) -> None:
+    """Handle an exception of the thread that hands out batches, unless the process that gets them is gone."""
     if not issubclass(kind, ConnectionError | EOFError):
-        sys.__excepthook__(kind, error, trace)
+        _give_up(error)
+
+
+def _give_up(error: Exception, batch: object = None) -> None:
+    """End this worker because it cannot send a batch: the training process would wait for it forever.
+
+    Shared memory may be full: a container has 64 MB by default.
+    """
+    warn(f"liere: warning: a data loader worker cannot send a batch, see df /dev/shm and ulimit -n ({reason(error)})")
+    os._exit(1)
 
 
 def _ignore_signals() -> None:

@@ -14,6 +14,8 @@ import os
 import stat
 import sys
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -29,6 +31,7 @@ __all__ = [
     "check_regular",
     "check_stored",
     "memory_limit",
+    "naming",
     "open_regular",
     "read_bytes",
     "read_gzip",
@@ -92,6 +95,25 @@ def open_regular(path: Path) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Add the name of a file to errors of the system in a block: those about an open file have none.
+
+    Example:
+        >>> with naming(Path("run/config.yaml")):
+        ...     raise OSError(errno.EIO, "Input/output error")
+        Traceback (most recent call last):
+            ...
+        OSError: [Errno 5] Input/output error: 'run/config.yaml'
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = str(path)
+        raise
+
+
 def read_bytes(path: Path, most: int) -> bytes:
     """Return the contents of a regular file.
 
@@ -103,7 +125,7 @@ def read_bytes(path: Path, most: int) -> bytes:
         FileNotFoundError: If the file does not exist.
         DamagedError: If it is larger, or is not a regular file.
     """
-    with open_regular(path) as file:
+    with naming(path), open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         content = b"" if size > most else file.read(most + 1)
     if size > most or len(content) > most:

@@ -14,7 +14,14 @@ from pathlib import Path
 from liere.errors import InputError
 from liere_command.signals import calling_on_leaving
 
-__all__ = ["check_folder", "check_replaceable", "is_system_error", "prepare_folder", "write_atomically"]
+__all__ = [
+    "cannot_write",
+    "check_folder",
+    "check_replaceable",
+    "is_system_error",
+    "prepare_folder",
+    "write_atomically",
+]
 
 MOST_LEVELS = 200  # pathlib creates folders recursively
 SYSTEM_ERRORS = {errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE}
@@ -79,9 +86,21 @@ def write_atomically(path: Path, content: str | bytes | memoryview, confirm: Cal
     except BaseException as error:
         with contextlib.suppress(OSError):  # report the first error
             remove()
-        if isinstance(error, OSError):
-            raise OSError(f"{path} could not be written ({error.strerror}): {_remedy(error)}") from error
+        if isinstance(error, OSError) and error.strerror is not None:  # otherwise `confirm` has named another file
+            raise cannot_write(path, error) from error
         raise
+
+
+def cannot_write(path: Path, error: OSError) -> OSError:
+    """Return an error that names a file which the system could not write, and the remedy.
+
+    Example:
+        >>> cannot_write(Path("run/log"), OSError(errno.ENOSPC, "No space left on device"))
+        OSError('run/log could not be written (No space left on device): free some space or choose another folder')
+    """
+    is_missing = isinstance(error, FileNotFoundError)
+    remedy = "create the folder" if is_missing else "free some space or choose another folder"
+    return OSError(f"{path} could not be written ({error.strerror}): {remedy}")
 
 
 def check_replaceable(path: Path) -> None:
@@ -134,10 +153,6 @@ def prepare_folder(folder: Path, name: str) -> None:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         raise OSError(f"{name} {folder} cannot be written to ({error.strerror}): choose another folder") from None
-
-
-def _remedy(error: OSError) -> str:
-    return "create the folder" if isinstance(error, FileNotFoundError) else "free some space or choose another folder"
 
 
 def _sync_folder(folder: Path) -> None:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from liere.errors import InputError
+from liere.files.reading import naming
 from liere.files.torch_archives import UnusualFileError
 from liere.files.torch_files import check_torch_file
 from liere.files.writing import is_system_error, write_atomically
@@ -214,7 +215,8 @@ def load_checkpoint(
         CheckpointError: If it is damaged, not a checkpoint, or belongs to another run.
         OSError: If the system cannot read it; damaged files raise `CheckpointError` instead.
     """
-    content = _read_folder(path) if (path / INDEX).exists() else _read_file(path)
+    with naming(path):
+        content = _read_folder(path) if (path / INDEX).exists() else _read_file(path)
     return check_content(content, path, fingerprint, steps, like, kept)
 
 

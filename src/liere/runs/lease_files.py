@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from liere.files.reading import DamagedError, read_bytes
+from liere.files.writing import cannot_write
 from liere.runs.lease_holder import Holder
 
 __all__ = ["LeaseFiles", "LeaseState"]
@@ -104,7 +105,7 @@ class LeaseFiles:
             return False  # somebody has tidied up the temporary file
         except OSError as error:
             if error.errno not in NO_LINKS:
-                raise
+                raise cannot_write(self._path(number), error) from error
             return self._claim_without_links(number, content)
         finally:
             new.unlink(missing_ok=True)
@@ -146,7 +147,10 @@ class LeaseFiles:
             descriptor = os.open(self._path(number), os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
         except FileNotFoundError:
             return
-        with os.fdopen(descriptor, "r+b") as file:
-            first = file.readline(MOST_BYTES)
-            file.seek(len(first))
-            file.write(text)
+        try:
+            with os.fdopen(descriptor, "r+b") as file:
+                first = file.readline(MOST_BYTES)
+                file.seek(len(first))
+                file.write(text)
+        except OSError as error:
+            raise cannot_write(self._path(number), error) from error

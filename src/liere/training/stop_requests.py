@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from liere_command.processes import is_under_torchrun
 from liere_command.signals import SIGNALS
 
 __all__ = ["StopRequest", "StoppedError", "stop_on_signals"]
+
+REPEAT = 1.0  # seconds during which the same signal is not a second one
 
 
 class StoppedError(Exception):
@@ -54,8 +57,9 @@ class StopRequest:
 def stop_on_signals(request: StopRequest) -> Iterator[None]:
     """Turn the first of each signal, such as Ctrl-C, into a request; a second one has its usual effect.
 
-    Except under `torchrun`, which passes on signals that a process may already have received with its group, and kills
-    processes that do not end.
+    Many programs send a signal twice: `timeout` to its child and to its group, a shell whose terminal is closed as well
+    as the terminal itself. So a second one counts only after a moment. It never does under `torchrun`, which passes on
+    signals that a process may already have received with its group, and kills processes that do not end.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -64,10 +68,14 @@ def stop_on_signals(request: StopRequest) -> Iterator[None]:
     # Signals that are already ignored, for example in the background, stay ignored.
     before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
 
+    since: dict[int, float] = {}
+
     def ask(number: int, frame: Any) -> None:
         request.signal = number
-        if not is_under_torchrun():
+        first = since.setdefault(number, time.monotonic())
+        if time.monotonic() - first >= REPEAT and not is_under_torchrun():
             signal.signal(number, before[number])
+            signal.raise_signal(number)
 
     for number in before:
         signal.signal(number, ask)
