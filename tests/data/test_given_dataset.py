@@ -114,6 +114,16 @@ def test_pictures_of_any_mode_are_gray_or_in_color(mode, channels):
         assert image[:, 0, 0].tolist() == [10, 20, 30]
 
 
+def test_pictures_of_16_bits_keep_their_upper_bits():
+    levels = np.arange(256, dtype=np.uint16).reshape(16, 16) << 8
+    ((image, _),) = GivenDataset([(Image.fromarray(levels + 7), 0)], "train").read([0], [0])
+    assert (image.dtype, image.shape) == (torch.uint8, (3, 16, 16))
+    assert (image == torch.arange(256).view(16, 16)).all()
+    for dtype in (np.int32, np.float32):
+        with pytest.raises(TypeError, match=r"image 0 of train has pixels of 32 bits .*: convert it to 8 or 16 bits"):
+            GivenDataset([(Image.fromarray(levels.astype(dtype)), 0)], "train").read([0], [0])
+
+
 def test_it_is_named_where_it_cannot_be_sent_to_another_process(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(TypeError, match=r"the data set train cannot be sent .* pip install cloudpickle"):

@@ -17,6 +17,7 @@ from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 from liere.data import SpatialReasoning
 from liere.data.batches import EvaluationBatches, ExampleOrder, TrainingBatches
 from liere.data.loader import LostWorkerError, lost_workers, make_loader
+from liere.errors import InputError
 
 
 class TestLoader:
@@ -52,6 +53,20 @@ class TestLoader:
         assert batch.labels.tolist() == [1, 1]
         list(make_loader(Handlers(48, "val", length=2), EvaluationBatches(2, 2)))
         assert [signal.getsignal(number) for number in numbers] == before
+
+    @pytest.mark.parametrize(
+        "error", [InputError("a.png is damaged: replace it"), OSError("no disk"), MemoryError("too little")]
+    )
+    def test_errors_in_workers_keep_their_message(self, error):
+        class Broken(SpatialReasoning):
+            def load(self, indices, bits=None):
+                raise error
+
+        with pytest.raises(type(error)) as raised:
+            list(make_loader(Broken(48, "val", length=2), EvaluationBatches(2, 2), workers=1))
+        assert str(raised.value) == str(error)
+        del raised  # it refers to the loader
+        gc.collect()
 
     def test_a_worker_that_is_killed_is_reported_in_one_line(self):
         class Deadly(SpatialReasoning):

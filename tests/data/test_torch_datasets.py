@@ -52,6 +52,11 @@ class Stream(IterableDataset):
         yield torch.zeros(1, 4, 4), 0
 
 
+class CountedStream(Stream):
+    def __len__(self):
+        return 1
+
+
 ZEROS = torch.zeros(1, 4, 4)
 
 
@@ -59,6 +64,7 @@ ZEROS = torch.zeros(1, 4, 4)
     ("sets", "options", "error", "message"),
     [
         ([Stream()], {}, TypeError, "train must be a data set with __len__"),
+        ([CountedStream()], {}, TypeError, "train must be a data set .* read a stream into a list"),
         ([3], {}, TypeError, "train must be a data set .* got int"),
         ([[]], {}, ValueError, "train has no examples"),
         ([[(ZEROS, 0), (ZEROS, 1)], []], {}, ValueError, "test has no examples"),
@@ -66,7 +72,10 @@ ZEROS = torch.zeros(1, 4, 4)
         ([[(ZEROS, 0, 1)]], {}, TypeError, "example 0 of train must be an image and a label"),
         ([[(ZEROS, 0.5)]], {}, TypeError, r"label 0 of train must be an integer, got 0\.5 of type float"),
         ([[(ZEROS, "cat")]], {}, TypeError, "label 0 of train must be an integer, got 'cat'"),
-        ([[(ZEROS, 0), (ZEROS, -1)]], {}, ValueError, "label 1 of train must be at least 0, got -1"),
+        ([[(ZEROS, 0), (ZEROS, -1)]], {}, ValueError, "label 1 of train must be from 0 to 999999, got -1"),
+        ([[(ZEROS, 0), (ZEROS, 10**9)]], {}, ValueError, "label 1 of train must be from 0 to 999999, got 1000000000"),
+        ([[(ZEROS, 0), (ZEROS, 2**70)]], {}, ValueError, "label 1 of train must be from 0 to 999999"),
+        ([[(ZEROS, 0), (ZEROS / 0, 1)]], {}, ValueError, "image 1 of train has NaN or infinity"),
         ([[(ZEROS, 0), (ZEROS, 0)]], {}, ValueError, "there must be at least two classes"),
         ([[(ZEROS.numpy(), 0)]], {}, TypeError, "image 0 of train must be a tensor .* got ndarray"),
         ([[(ZEROS.long(), 0)]], {}, TypeError, "image 0 of train must be uint8 or float, got int64"),

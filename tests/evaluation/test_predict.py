@@ -132,6 +132,19 @@ def test_unreadable_files_are_named_and_skipped(images):
         predict(run, str(folder / "bad.png"))
 
 
+def test_folders_are_searched_at_any_depth(images, tmp_path):
+    """Python's own search calls itself once per level up to version 3.11."""
+    run, root = images
+    file = next(root.rglob("*.JPEG"))
+    place = tmp_path
+    for _ in range(1_100):
+        place = place / "d"
+        place.mkdir()
+    shutil.copy(file, place / "a.jpg")
+    shutil.copy(file, place / ".hidden.jpg")
+    assert [one.source for one in predict(run, tmp_path)] == [str(place / "a.jpg")]
+
+
 def test_bytes_beside_floats_are_still_bytes(spatial):
     image = torch.randint(256, (3, 36, 36), dtype=torch.uint8)
     (alone,), both = predict(spatial, [image]), predict(spatial, [image, image.float() / 255, image])

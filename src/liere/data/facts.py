@@ -9,7 +9,7 @@ from typing import Any
 from liere.errors import InputError
 from liere.files.reading import shorten
 
-__all__ = ["DataFacts"]
+__all__ = ["LONGEST", "DataFacts"]
 
 LONGEST = 10**6
 """Upper limit for the number of classes, channels, or pixels along an axis."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.data import IterableDataset
 
 from liere.data.global_seeds import global_seeds
 from liere.data.portable import dump_object, load_object
@@ -32,7 +33,8 @@ class GivenDataset:
     """
 
     def __init__(self, dataset: Any, name: str) -> None:
-        if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
+        is_stream = isinstance(dataset, IterableDataset)  # which may have both methods, but no examples by number
+        if is_stream or not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
             raise InputTypeError(
                 f"{name} must be a data set with __len__ and __getitem__, got {type(dataset).__name__}: read a stream "
                 "into a list of examples first"
@@ -93,6 +95,8 @@ class GivenDataset:
         for place in places:
             ((image, _),) = self.read([place], [place])
             values = image.double().flatten(1) / (255 if image.dtype == torch.uint8 else 1)
+            if not values.isfinite().all():
+                raise InputError(f"image {place} of {self.name} has NaN or infinity: fix or remove it")
             total, squares, count = total + values.sum(1), squares + values.square().sum(1), count + values.shape[1]
         if not self._is_repeatable(places[:CHECKED]):
             raise InputError(
@@ -142,7 +146,12 @@ def _to_tensor(image: Any, name: str) -> Tensor:
             )
         import numpy as np
 
-        pixels = np.array(image if image.mode in ("L", "RGB") else image.convert("RGB"))
+        if image.mode in ("I", "F"):
+            raise InputTypeError(f"{name} has pixels of 32 bits (mode {image.mode}): convert it to 8 or 16 bits")
+        if image.mode.startswith("I;16"):  # as in image files; Pillow would turn most pixels white
+            pixels = (np.asarray(image) >> 8).astype(np.uint8)[..., None].repeat(3, axis=2)
+        else:
+            pixels = np.array(image if image.mode in ("L", "RGB") else image.convert("RGB"))
         return torch.from_numpy(pixels).view(*pixels.shape[:2], -1).permute(2, 0, 1).contiguous()
     if image.dtype != torch.uint8 and not image.is_floating_point():
         raise InputTypeError(f"{name} must be uint8 or float, got {describe(image)}: convert it to one of them")

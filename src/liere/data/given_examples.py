@@ -13,9 +13,10 @@ from torch.utils.data import Subset, TensorDataset
 from liere.data.arrays import resize
 from liere.data.augmentation import Augmentation
 from liere.data.examples import Batch, ExampleSet
-from liere.data.facts import DataFacts
+from liere.data.facts import LONGEST, DataFacts
 from liere.data.given_dataset import GivenDataset, describe, sample_places
 from liere.errors import InputError
+from liere.files.reading import shorten
 from liere.shapes import Int
 
 __all__ = ["GivenExamples", "read_labels"]
@@ -108,8 +109,9 @@ def _listed_labels(dataset: Any) -> list[int] | None:
 
 def _check_label(place: int, label: int, classes: int | None, name: str) -> None:
     """Raise `ValueError` if a label is out of range; `classes` is None while their number is unknown."""
-    if label < 0 or (classes is not None and label >= classes):
-        allowed = "at least 0" if classes is None else f"from 0 to {classes - 1}"
+    most = LONGEST if classes is None else classes
+    if not 0 <= label < most:
         raise InputError(
-            f"label {place} of {name} must be {allowed}, got {label}: list all classes, or map the labels to this range"
+            f"label {place} of {name} must be from 0 to {most - 1}, got {shorten(str(label))}: list all classes, or "
+            "map the labels to this range"
         )

@@ -154,10 +154,23 @@ class _Batches(_MultiProcessingDataLoaderIter):
 
     def _next_data(self) -> Any:
         try:
-            return super()._next_data()
+            with _original_messages():
+                return super()._next_data()
         except (ConnectionError, EOFError) as error:  # the worker died after announcing a batch
             pids = ", ".join(str(worker.pid) for worker in self._workers)
             raise RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly") from error
+
+
+@contextmanager
+def _original_messages() -> Iterator[None]:
+    """Raise errors of workers with their own message: torch adds the traceback of the worker to it."""
+    try:
+        yield
+    except (UserError, OSError, MemoryError) as error:
+        _, is_of_worker, trace = str(error).partition(" in DataLoader worker process ")
+        if not is_of_worker:
+            raise
+        raise type(error)(trace.strip().rpartition(f"{type(error).__name__}: ")[2]) from None
 
 
 _WITH_WORKERS: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()

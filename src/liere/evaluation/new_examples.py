@@ -10,6 +10,7 @@ from torch import Tensor
 
 from liere.data.arrays import resize
 from liere.data.decoded_section import ClipSection, ImageFileSection
+from liere.data.reading.class_folders import find_files
 from liere.data.reading.crops import crop_middle, to_tensor
 from liere.data.reading.file_table import FileTable
 from liere.data.reading.image_files import read_image
@@ -41,10 +42,10 @@ class ExampleReader:
         return self.data.suffixes if isinstance(self.data, ClipSection) else ImageFileSection.suffixes
 
     def files(self, path: Path) -> list[Path]:
-        """Return a file itself, or the files in a folder and its subfolders, sorted by name."""
+        """Return a file itself, or the files in a folder and its subfolders, sorted by name, without hidden files."""
         if not path.is_dir():
             return [path]
-        return sorted(file for file in path.rglob("*") if file.name.lower().endswith(self.suffixes))
+        return [path / file for file in sorted(find_files(path, self.suffixes))]
 
     def read(self, path: Path) -> Tensor:
         """Return the example in a file.

@@ -87,6 +87,14 @@ def test_the_header_of_an_array_cannot_ask_for_more_than_there_is(tmp_path):
         read_npz(tmp_path / "file.npz")
 
 
+def test_a_header_that_is_too_much_for_pythons_parser_is_not_a_lack_of_memory(tmp_path):
+    text = b"-" * 9_000 + b"1\n"
+    with zipfile.ZipFile(tmp_path / "file.npz", "w") as archive:
+        archive.writestr("images.npy", b"\x93NUMPY\1\0" + len(text).to_bytes(2, "little") + text)
+    with pytest.raises(ValueError, match=r"file\.npz is damaged"):
+        read_npz(tmp_path / "file.npz")
+
+
 def header(shape, dtype: str) -> bytes:
     file = io.BytesIO()
     np.lib.format.write_array_header_1_0(file, {"descr": dtype, "fortran_order": False, "shape": shape})

@@ -41,6 +41,11 @@ class TestLabels:
         assert data.splits["test"][1].tolist() == numbers
         assert data.splits["test"][1].dtype == torch.int64
 
+    def test_integers_of_several_types_stay_exact(self, tmp_path):
+        data = self.labeled(tmp_path, [2**62, 2**62 + 1], np.array([2**62 + 1, 2**62], np.uint64))
+        assert data.facts.classes == (str(2**62), str(2**62 + 1))
+        assert data.splits["test"][1].tolist() == [1, 0]
+
     def test_names_of_classes_are_those_given(self, tmp_path):
         names = np.array(["sick", "healthy", "unknown"])
         data = self.labeled(tmp_path, [1, 0, 1], [1, 0], classes=names)

@@ -36,6 +36,13 @@ def test_a_list_has_its_videos_with_labels_from_0(root, fold):
     assert test.labels.tolist() == [0, 1, 2]
 
 
+def test_lists_saved_on_windows_are_read(root):
+    expected = names(list_videos(root, "train"))
+    for file in (root / "ucfTrainTestlist").iterdir():
+        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
+    assert names(list_videos(root, "train")) == expected
+
+
 def test_folders_of_classes_may_be_in_the_root(root):
     expected = names(list_videos(root, "train"))
     for folder in (root / "UCF-101").iterdir():

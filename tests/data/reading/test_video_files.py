@@ -4,6 +4,7 @@ import os
 import pickle
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -219,6 +220,31 @@ def test_pipes_playlists_and_giant_frames_are_refused(videos, tmp_path, monkeypa
         read_frames(tmp_path / "other.avi", lambda count: [0])
 
 
+def test_frames_larger_than_their_header_are_not_decoded_to_find_out_their_format(tmp_path):
+    Image.new("1", (8_000, 8_000)).save(tmp_path / "large.png")
+    with av.open(str(tmp_path / "0.mov"), "w") as container:
+        stream = container.add_stream("png", rate=25, width=32, height=32, pix_fmt="rgb24")
+        packet = av.Packet((tmp_path / "large.png").read_bytes())
+        packet.stream, packet.pts, packet.dts = stream, 0, 0
+        container.mux(packet)
+    with pytest.raises(UnreadableError, match="it has no frame that can be decoded"):
+        read_frames(tmp_path / "0.mov", range)
+
+
+@pytest.mark.parametrize("name", ["12:30.mp4", "http:x.mp4", "file:x.mp4", "a%20b?c#d.mp4"])
+def test_names_are_not_addresses(videos, tmp_path, monkeypatch, name):
+    shutil.copy(videos / "between.mp4", tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    assert len(read_frames(Path(name), range)) == COUNT
+
+
+def test_more_streams_than_ffmpeg_allows_are_not_a_lack_of_memory(tmp_path):
+    boxes = b"\0\0\0\x08trak" * 1_001
+    (tmp_path / "0.mp4").write_bytes((8 + len(boxes)).to_bytes(4, "big") + b"moov" + boxes)
+    with pytest.raises(UnreadableError):
+        read_frames(tmp_path / "0.mp4", range)
+
+
 @pytest.mark.parametrize("name", ["plain.avi", "plain.mp4"])
 def test_a_file_of_holes_is_not_searched(videos, tmp_path, name):
     (tmp_path / name).write_bytes((videos / "plain.avi").read_bytes())
@@ -347,6 +373,17 @@ class TestClaims:
         content[place : place + 8] = (1).to_bytes(4, "big") + samples.to_bytes(4, "big")
         file.write_bytes(content)
         with pytest.raises(UnreadableError, match=rf"it claims {samples:,} samples but has only [\d,]+ bytes"):
+            read_frames(file, range)
+
+    def test_samples_that_are_repeated_very_often_are_refused(self, tmp_path):
+        """A table of 24 bytes per sample and edit: 800 kilobytes took 1.2 gigabytes."""
+        file = tmp_path / "0.mp4"
+        write_video(file, gray_frames(6, (32, 32)))
+        content = bytearray(file.read_bytes())
+        place = content.index(b"elst") + 8
+        content[place : place + 4] = (10_000_000).to_bytes(4, "big")
+        file.write_bytes(content)
+        with pytest.raises(UnreadableError, match="it has 10,000,000 edits of 6 samples: convert it"):
             read_frames(file, range)
 
     @pytest.mark.parametrize("name", ["0.mov", "0.mp4"])

@@ -14,7 +14,7 @@ from liere.data.subsets import SPLITS, divide, stable_key
 from liere.errors import InputError
 from liere.terminal.messages import warn
 
-__all__ = ["find_classes", "list_split"]
+__all__ = ["find_classes", "find_files", "list_split"]
 
 NAMED_AT_MOST = 5
 
@@ -126,7 +126,7 @@ def _tell_division(root: Path, seed: int, train: int, val: int, test: int) -> No
 def _named_files(folder: Path, classes: tuple[str, ...], suffixes: tuple[str, ...]) -> Iterator[tuple[str, int]]:
     """Yield the files of the classes with their labels, including those in subfolders."""
     for label, name in enumerate(classes):
-        for file in sorted(_files(folder / name, suffixes)):
+        for file in sorted(find_files(folder / name, suffixes)):
             yield f"{name}/{file}", label
 
 
@@ -143,14 +143,14 @@ def _class_names(folder: Path) -> list[str]:
 
 
 def _check_filled(folder: Path, names: list[str], suffixes: tuple[str, ...], remedy: str) -> None:
-    if empty := [name for name in names if not any(_files(folder / name, suffixes))]:
+    if empty := [name for name in names if not any(find_files(folder / name, suffixes))]:
         raise InputError(
             f"no file with the suffix {', '.join(suffixes)} in {folder}{os.sep}{_some(empty)}: add some, or {remedy}"
         )
 
 
-def _files(folder: Path, suffixes: tuple[str, ...]) -> Iterator[str]:
-    """Yield the files in a folder and its subfolders at any depth."""
+def find_files(folder: Path, suffixes: tuple[str, ...]) -> Iterator[str]:
+    """Yield the files in a folder and its subfolders at any depth, without hidden files."""
     prefixes = [""]
     while prefixes:
         prefix = prefixes.pop()

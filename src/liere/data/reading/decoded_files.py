@@ -32,13 +32,7 @@ class UnreadableError(Exception):
 
 
 class TooManyUnreadableError(InputError):
-    """Raised when more files than allowed cannot be decoded.
-
-    `DataLoader` raises a worker's error again with the worker's traceback as message; only its last line is kept.
-    """
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message.strip().rpartition(f"{type(self).__name__}: ")[2])
+    """Raised when more files than allowed cannot be decoded."""
 
 
 class DecodedFiles(ExampleSet):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
 from pathlib import Path
-from typing import BinaryIO, Literal
 
 import numpy as np
 from PIL import Image, TiffImagePlugin, UnidentifiedImageError
@@ -17,6 +15,7 @@ from liere.data.facts import DataFacts
 from liere.data.reading.crops import BOX_DRAWS, crop_middle, crop_resize, draw_box, to_tensor, uniform_numbers
 from liere.data.reading.decoded_files import DecodedFiles, UnreadableError
 from liere.data.reading.file_table import FileTable
+from liere.data.reading.tiff_tags import check_tags, check_tiles
 from liere.errors import InputError
 from liere.files.reading import open_regular
 from liere.files.writing import is_system_error
@@ -33,12 +32,6 @@ MAX_SIDE = 100_000
 MAX_BYTES = 500_000_000
 """Largest file: a part of it that Pillow reads as a whole may be almost as large, even if the file is sparse."""
 WIDE_MODES = ("I", "F")
-TILE_TAGS = (322, 323)
-"""Width and length of the tiles of a TIFF."""
-MOST_TAGS = 2**16 - 1
-BIG_TIFF = 43  # the version in its header
-TIFF_LAYOUTS = {False: (2, 12), True: (8, 20)}
-"""The bytes of the number of tags of a TIFF, and of each tag, by whether it is a BigTIFF."""
 
 
 class ImageFiles(DecodedFiles):
@@ -94,9 +87,10 @@ def read_image(path: Path) -> Image.Image:
         ):
             if (size := os.fstat(file.fileno()).st_size) > MAX_BYTES:
                 raise UnreadableError(f"it has {size:,} bytes, more than {MAX_BYTES:,}: compress it")  # noqa: TRY301
+            check_tags(file)
             with Image.open(file, formats=IMAGE_FORMATS) as image:
                 if isinstance(image, TiffImagePlugin.TiffImageFile):
-                    _check_tiles(image, file)
+                    check_tiles(image, MAX_PIXELS)
                 return _to_rgb(image)
     except UnidentifiedImageError:
         raise UnreadableError(f"it is not in any of the formats {', '.join(IMAGE_FORMATS)}") from None
@@ -106,24 +100,6 @@ def read_image(path: Path) -> Image.Image:
         if isinstance(error, UnreadableError) or is_system_error(error, with_access=False):
             raise
         raise UnreadableError(error) from None
-
-
-def _check_tiles(image: TiffImagePlugin.TiffImageFile, file: BinaryIO) -> None:
-    """Raise `UnreadableError` if the tiles of a TIFF, which are decoded as a whole, are much larger than the image."""
-    order: Literal["little", "big"] = "little" if image.tag_v2.prefix == b"II" else "big"
-    file.seek(2)
-    wide, entry = TIFF_LAYOUTS[BIG_TIFF in file.read(2)]
-    file.seek(image.tag_v2.offset)
-    count = int.from_bytes(file.read(wide), order)
-    listed = file.read(entry * min(count, MOST_TAGS))
-    tags = [int.from_bytes(listed[place : place + 2], order) for place in range(0, len(listed), entry)]
-    if count > MOST_TAGS or any(tags.count(tag) > 1 for tag in TILE_TAGS):  # Pillow takes the last, libtiff the first
-        raise UnreadableError("it has several sizes of tiles, or too many tags: save it again")
-    sides = [max(side, image.tag_v2.get(tag, 1)) for side, tag in zip(image.size, TILE_TAGS, strict=True)]
-    if math.prod(sides) > MAX_PIXELS:
-        raise UnreadableError(
-            f"its tiles cover {sides[0]:,} x {sides[1]:,} pixels, more than {MAX_PIXELS:,}: save it with smaller tiles"
-        )
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:

@@ -122,7 +122,10 @@ def _claimed_memory(archive: zipfile.ZipFile, name: str) -> int:
         version = np.lib.format.read_magic(stream)
         if version not in HEADERS:
             raise InputError(f"{name} has the unknown format version {version}")
-        shape, _, dtype = HEADERS[version](stream)
+        try:
+            shape, _, dtype = HEADERS[version](stream)
+        except MemoryError:  # of Python's parser, which has a limit of its own
+            raise InputError(f"{name} has a header that is nested too deeply") from None
         held = member.file_size - stream.tell()
     if dtype.hasobject:
         return 0  # rejected later, when it is read

@@ -26,9 +26,12 @@ def number_labels(parts: dict[str, Part], classes: Array | None) -> tuple[tuple[
     if len(kinds) > 1:
         raise InputError(f"{where}: labels are integers in one split and strings in another: use one type")
     if classes is None:
-        values = np.unique(np.concatenate([part.labels for part in parts.values()]))
-        return tuple(map(str, values.tolist())), {
-            split: np.searchsorted(values, part.labels).astype(np.int64) for split, part in parts.items()
+        found = {split: np.unique(part.labels, return_inverse=True) for split, part in parts.items()}
+        values = sorted({value for own, _ in found.values() for value in own.tolist()})
+        places = {value: place for place, value in enumerate(values)}
+        return tuple(map(str, values)), {
+            split: np.array([places[value] for value in own.tolist()])[places_in_own]
+            for split, (own, places_in_own) in found.items()
         }
     if classes.ndim != 1 or classes.dtype.kind not in "iuU" or len(set(classes.tolist())) < len(classes):
         raise InputError(f"{where}: classes must be unique names, one per class, got {shorten(str(classes.tolist()))}")

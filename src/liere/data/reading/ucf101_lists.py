@@ -91,7 +91,7 @@ def _lines(file: Path) -> Iterator[tuple[str, list[str]]]:
             "them), or "
             "set --data.root to the folder of the data set"
         )
-    for number, line in enumerate(read_bytes(file, LIST_BYTES).decode("utf-8", errors="replace").splitlines(), 1):
+    for number, line in enumerate(read_bytes(file, LIST_BYTES).decode("utf-8-sig", errors="replace").splitlines(), 1):
         if words := line.split():
             yield f"{file}, line {number},", words
 

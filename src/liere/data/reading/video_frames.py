@@ -20,17 +20,22 @@ __all__ = ["import_av", "read_frames"]
 
 MAX_PIXELS = 40_000_000
 """Largest frame (8K has 33 million pixels): a small file can claim any size, and a decoder keeps up to 16 frames."""
+DECODER_OPTIONS = {"max_pixels": str(MAX_PIXELS)}  # a frame may be larger than its header says
 OPEN_OPTIONS = {
     "format_whitelist": "avi,mov,mp4,m4a,3gp,3g2,mj2,matroska,webm",
     "protocol_whitelist": "file",
+    **DECODER_OPTIONS,  # frames are decoded to find out their format
 }
 """Containers of the known suffixes, whatever the file name; others, such as playlists, open more files."""
 CONTAINERS = frozenset(
     b"clip edts free hoov mdia meta minf moof moov mvex schi sinf stbl tapt traf trak tref udta wave wide".split()
 )
 """Boxes of an MP4 file that contain other boxes."""
-SAMPLE_COUNTS = {b"stsz": 8, b"stz2": 8, b"trun": 4}
-"""Boxes of an MP4 file that contain a number of samples, with the offset of that number."""
+EDITS = b"elst"
+COUNTS = {b"stsz": 8, b"stz2": 8, b"trun": 4, EDITS: 4}
+"""Boxes of an MP4 file that contain a number of samples or of edits, with the offset of that number."""
+FEW_EDITS, MOST_REPEATED = 4, 50_000_000
+"""Each edit may play all samples again: with more than a few edits, this many samples in all edits are allowed."""
 MOST_BOXES = 1_000_000
 LARGE, LEAST_STORED = 10_000_000, 0.1
 """Files of more bytes than this are decoded only if this fraction of them is on disk."""
@@ -126,39 +131,45 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
     av = import_av()
     try:
         _check_claims(path)
-        with av.open(str(path), options=OPEN_OPTIONS) as container:
+        # Without "file:", a name that starts with a word and a colon would be an address.
+        with av.open(f"file:{path}", options=OPEN_OPTIONS) as container:
             if not container.streams.video:
                 raise UnreadableError("it has no video stream")
             stream = container.streams.video[0]
             pixels = stream.codec_context.width * stream.codec_context.height
             if pixels > MAX_PIXELS:
                 raise UnreadableError(f"its frames have {pixels:,} pixels, more than {MAX_PIXELS:,}: scale it down")
-            stream.codec_context.options = {"max_pixels": str(MAX_PIXELS)}  # the stream may differ from its header
+            stream.codec_context.options = DECODER_OPTIONS
             stream.codec_context.thread_count = 1  # worker processes already use the other cores
             yield container, stream
     except (av.FFmpegError, OSError, ValueError) as error:
-        if is_system_error(error, with_access=False):
+        # FFmpeg reports more memory or streams than it allows to a file as a lack of memory.
+        if is_system_error(error, with_access=False) and not isinstance(error, av.error.MemoryError):
             raise
         raise UnreadableError(error) from None
 
 
 def _check_claims(path: Path) -> None:
-    """Raise `UnreadableError` if a file is mostly holes, or if an MP4 file claims more samples than fit in its bytes.
+    """Raise `UnreadableError` if a file is mostly holes, or an MP4 file claims or repeats too many samples.
 
-    FFmpeg would read holes, even a terabyte of them, as zeros, and allocate a table of all claimed samples.
+    FFmpeg would read holes, even a terabyte of them, as zeros, and allocate a table of all samples of all edits.
     """
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > LARGE and (stored := stored_bytes(file)) < LEAST_STORED * size:
             raise UnreadableError(f"only {stored:,} of its {size:,} bytes are on disk: copy it again")
-        claims = list(_claimed_samples(file, size))
-    if sum(count * least for count, least in claims) > size:
-        claimed = sum(count for count, _ in claims)
+        claims = list(_claims(file, size))
+    samples = [(count, least) for kind, count, least in claims if kind != EDITS]
+    claimed = sum(count for count, _ in samples)
+    if sum(count * least for count, least in samples) > size:
         raise UnreadableError(f"it claims {claimed:,} samples but has only {size:,} bytes")
+    edits = max((count for kind, count, _ in claims if kind == EDITS), default=0)
+    if edits > FEW_EDITS and edits * claimed > MOST_REPEATED:
+        raise UnreadableError(f"it has {edits:,} edits of {claimed:,} samples: convert it")
 
 
-def _claimed_samples(file: BinaryIO, size: int) -> Iterator[tuple[int, int]]:
-    """Yield the numbers of samples that the boxes of an MP4 file claim, and the least bytes of each of them.
+def _claims(file: BinaryIO, size: int) -> Iterator[tuple[bytes, int, int]]:
+    """Yield the boxes of an MP4 file with a number of samples or edits, that number, and the least bytes of a sample.
 
     Other files have no such boxes.
     """
@@ -184,9 +195,9 @@ def _claimed_samples(file: BinaryIO, size: int) -> Iterator[tuple[int, int]]:
         elif kind == b"hdlr":  # of a track, before its samples
             file.seek(start + header + 8)
             least = SOUND_BYTES if file.read(4) == b"soun" else least
-        elif kind in SAMPLE_COUNTS:
-            file.seek(start + header + SAMPLE_COUNTS[kind])
-            yield int.from_bytes(file.read(4), "big"), least
+        elif kind in COUNTS:
+            file.seek(start + header + COUNTS[kind])
+            yield kind, int.from_bytes(file.read(4), "big"), least
     raise UnreadableError(f"it has more than {MOST_BOXES:,} boxes")
 
 
