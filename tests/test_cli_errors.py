@@ -95,3 +95,12 @@ def test_the_exit_code_and_the_line_name_the_signal(monkeypatch, capsys):
     raise_in_flops(monkeypatch, stop)
     assert main(["flops"]) == 143
     assert capsys.readouterr().err == "liere: stopped by SIGTERM; finished runs are kept\n"
+
+
+def test_a_very_long_value_is_shortened_but_the_remedy_is_kept(monkeypatch, capsys):
+    raise_in_flops(monkeypatch, InputError(f"encoding {'x' * 90_000} is unknown: use liere8"))
+    assert main(["flops"]) == 2
+    line = capsys.readouterr().err
+    assert line.startswith("liere: error: encoding xxx")
+    assert line.endswith("x is unknown: use liere8\n")
+    assert len(line) < 3_000

@@ -54,6 +54,8 @@ NO_MEMORY = re.compile(
 )
 """Messages of torch when a GPU or CPU runs out of memory, or a tensor would be larger than any memory."""
 
+KEPT = 1_000  # characters of each end of a very long error message
+
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
@@ -104,13 +106,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         message = _explain(error)
         if message is None or args.traceback:
             raise
-        warn(f"liere: error: {' '.join(line.strip() for line in message.splitlines())}")
+        warn(f"liere: error: {_one_line(message)}")
         return 2
     except KeyboardInterrupt as stop:
         number = stop.signal if isinstance(stop, SignalInterrupt) else signal.SIGINT
         by = "" if number == signal.SIGINT else f" by {signal.Signals(number).name}"
         warn("; ".join([f"liere: stopped{by}", *map(str, stop.args)]))
         return 128 + number
+
+
+def _one_line(message: str) -> str:
+    """Return a message as one line without its middle if it is very long: values from files may be, the rest is not."""
+    line = " ".join(part.strip() for part in message.splitlines())
+    return line if len(line) <= 2 * KEPT else f"{line[:KEPT]} ... {line[-KEPT:]}"
 
 
 def _explain(error: Exception) -> str | None:

@@ -68,6 +68,18 @@ class TestPairs:
         expected = tables.mcnemar([[both, first], [second, neither]], exact=True).pvalue
         assert paired_difference(one, other).p == pytest.approx(min(1.0, float(expected)))
 
+    @pytest.mark.parametrize(
+        ("first", "second", "p"),
+        [
+            # In floating point, the sum of these differences is not quite 0, ...
+            ([2 / 3, 1, 2 / 3, 2 / 3, 0, 1 / 3], [1 / 3, 2 / 3, 1 / 3, 1, 1 / 3, 2 / 3], 1.0),
+            # ... and these are not quite equal.
+            ([1.0, 2 / 3, 1 / 3] * 10, [2 / 3, 1 / 3, 0.0] * 10, 2 / 2**30),
+        ],
+    )
+    def test_thirds_are_not_rounded_apart(self, first, second, p):
+        assert paired_difference(first, second).p == pytest.approx(p)
+
     def test_few_shares_are_flipped_in_all_ways(self):
         first, second = np.random.default_rng(5).choice([0, 1 / 3, 2 / 3, 1], size=(2, 11))
         signs = np.array(np.meshgrid(*[[-1, 1]] * 11)).reshape(11, -1)

@@ -40,6 +40,20 @@ def test_devices_are_those_asked_for_and_the_run_stays_what_it_is(tmp_path):
     assert other.config.fingerprint == run.config.fingerprint
 
 
+@pytest.mark.usefixtures("no_shape_checks")
+@pytest.mark.parametrize(
+    ("devices", "accelerator", "message"),
+    [
+        (0, None, "devices must be at least 1, got 0"),
+        (1.5, None, "devices must be an int, got 1.5"),
+        (1, "tpu", "unknown accelerator 'tpu': choose from auto, cpu, gpu"),
+    ],
+)
+def test_devices_that_cannot_be_are_reported(tmp_path, devices, accelerator, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        on_devices(make_run(tmp_path / "run"), devices, accelerator)
+
+
 def test_a_run_of_a_large_machine_uses_the_cores_of_this_one(tmp_path, monkeypatch):
     monkeypatch.setattr("liere.evaluation.requested_tests.available_cores", lambda: 2)
     run = make_run(tmp_path / "run")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import io
 import json
 import os
 
@@ -37,6 +38,16 @@ def test_a_pipe_that_takes_the_place_of_a_file_is_not_waited_for(tmp_path, monke
     monkeypatch.setattr(reading, "check_regular", lambda path: None)
     with pytest.raises(DamagedError, match="is a named pipe"):
         open_regular(tmp_path / "pipe")
+
+
+def test_a_file_without_anything_to_read_yet_is_empty(tmp_path, monkeypatch):
+    class Waiting(io.FileIO):
+        def read(self, size: int = -1) -> None:
+            return None
+
+    (tmp_path / "kmsg").touch()
+    monkeypatch.setattr("liere.files.reading.open_regular", lambda path: Waiting(path))
+    assert read_bytes(tmp_path / "kmsg", 10) == b""
 
 
 def test_more_bytes_than_allowed_are_refused(tmp_path):

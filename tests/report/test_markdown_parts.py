@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from liere.report.markdown_parts import escape, fenced, file_name, folded, markdown_table
+from liere.report.markdown_parts import escape, fenced, file_name, folded, link, markdown_table
 from liere.report.table_cells import NOTHING, Cell, Column, Table
 
 TABLE = Table(
@@ -31,6 +31,10 @@ def test_a_table_has_its_heads_alignment_and_marks_and_its_notes_below():
 )
 def test_text_is_shown_as_it_is(text, shown):
     assert escape(text) == shown
+
+
+def test_links_lead_to_files_of_any_name():
+    assert link("a [b]", "my (first) report", "x#1.png") == r"[a \[b\]](my%20%28first%29%20report/x%231.png)"
 
 
 def test_a_fence_is_longer_than_any_inside():

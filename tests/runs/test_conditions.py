@@ -46,6 +46,12 @@ class TestCondition:
         for condition in (Condition(32), Condition(48, "rescale"), Condition(48, "extend", "patches")):
             assert Condition.of(condition.as_dict() | {"examples": 3}) == condition
 
+    @pytest.mark.usefixtures("no_shape_checks")
+    @pytest.mark.parametrize("size", [0, -36, True, None, 36.0, "36"])
+    def test_sizes_are_positive_integers(self, size):
+        with pytest.raises((TypeError, ValueError), match="size must be "):
+            Condition(size)
+
     @pytest.mark.parametrize(
         ("fields", "message"),
         [({"policy": "rescal"}, "did you mean 'rescale'"), ({"shuffle": "patch"}, "did you mean 'patches'")],

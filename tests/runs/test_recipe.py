@@ -89,7 +89,7 @@ class TestFields:
         values = {"a": 1, "b": None, "c": True, "d": [1, 2.5], "e": {"f": "g"}, "h": "1e-3", "i": Path("x/y")}
         texts = ["1", "null", "true", "[1, 2.5]", "{f: g}", "1e-3", "x/y"]
         assert list(field_texts(values).values()) == texts
-        assert field_texts(None) == {}
+        assert field_texts(None) == field_texts({}) == {}
 
     def test_numbers_of_numpy_and_torch_are_numbers(self):
         assert field_texts({"a": np.int64(3), "b": torch.tensor(0.5)}) == {"a": "3", "b": "0.5"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("tests.training.requirements")
-from liere.toolkit.calls import call_text, folder_of, several, teller, warner
+from liere.toolkit.calls import call_text, count_of, folder_of, path_of, several, teller, warner
 from tests.training.tiny import make_run
 
 
@@ -28,9 +28,21 @@ def test_a_run_and_its_folder_mean_the_same(tmp_path):
     assert folder_of(run) == folder_of(str(run.folder)) == folder_of(run.folder) == tmp_path / "run"
 
 
+@pytest.mark.parametrize("place", [None, 3, b"run", ["run"]])
+def test_what_is_no_path_is_named(place):
+    with pytest.raises(TypeError, match="out must be a path, got "):
+        path_of("out", place)
+
+
 def test_warnings_are_shown_in_any_case_and_progress_where_it_is_wanted(capsys):
     for progress, out, err in ((True, "a line\n", "step 1\nwarning: low\n"), (False, "", "warning: low\n")):
         teller(progress)("a line")
         warner(progress)("step 1")
         warner(progress)("warning: low")
         assert capsys.readouterr() == (out, err)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, "3", True, float("nan")])
+def test_counts_are_positive_integers(value):
+    with pytest.raises((TypeError, ValueError), match=r"examples must be (an int|at least 1), got "):
+        count_of("examples", value)

@@ -10,6 +10,7 @@ pytest.importorskip("tests.training.requirements")
 from liere import toolkit
 from liere.cli import main
 from liere.encodings import registry
+from liere.runs.run import Run
 from tests.toolkit.shifted import SHORT, Shifted
 from tests.training.tiny import quiet
 
@@ -83,6 +84,12 @@ def test_a_class_of_a_function_can_be_trained_and_is_missed_later(recipe, monkey
         ({"overrides": {"model.dimm": 3}}, ValueError, "unknown field model.dimm: did you mean 'dim'?"),
         ({"overrides": {"model.dim": [1]}}, ValueError, "model.dim must be"),
         ({"overrides": {"model.dim": object()}}, TypeError, "model.dim must be a YAML value, got object"),
+        ({"overrides": 3}, TypeError, "overrides must be a dict of fields such as {'training.seed': 1}, got 3"),
+        (
+            {"overrides": {1: 2}},
+            TypeError,
+            "overrides must be a dict of fields such as {'training.seed': 1}, got {1: 2",
+        ),
         ({"recipe": 3}, TypeError, "recipe must be a YAML file or a dict, got int"),
         ({"recipe": "none.yaml"}, FileNotFoundError, "there is no configuration file none.yaml"),
     ],
@@ -93,3 +100,27 @@ def test_errors_are_exceptions_of_one_line(recipe, tmp_path, arguments, error, m
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
     assert [path.name for path in tmp_path.iterdir()] == ["tiny.yaml"]
+
+
+@pytest.mark.usefixtures("no_shape_checks")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"run": 3}, "run must be a path, got 3"),
+        ({"examples": 0}, "examples must be at least 1, got 0"),
+        ({"batch_size": 1.5}, "batch_size must be an int, got 1.5"),
+        ({"devices": 0}, "devices must be at least 1, got 0"),
+        ({"accelerator": "tpu"}, "unknown accelerator 'tpu': choose from auto, cpu, gpu"),
+        ({"sizes": [0]}, "size must be at least 1, got 0"),
+        ({"policies": 3}, "policies must be a list, got 3: write [3]"),
+        ({"policies": [3]}, "policy must be text, got 3"),
+        ({"shuffle": "patch"}, "unknown shuffle 'patch': did you mean 'patches'?"),
+        ({"placements": [[]]}, "placement must be text, got []"),
+    ],
+)
+def test_an_evaluation_names_the_argument_that_is_wrong(recipe, monkeypatch, arguments, message):
+    monkeypatch.setattr(Run, "result", lambda run: {})  # as if it was finished
+    toolkit.train(recipe, out="run", overrides=SHORT, steps=1)
+    with pytest.raises((TypeError, ValueError)) as raised:
+        toolkit.evaluate(**{"run": "run"} | arguments)
+    assert message in str(raised.value)

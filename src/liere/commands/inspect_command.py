@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from liere.errors import InputError
 from liere.files.reading import reason
 from liere.files.writing import prepare_folder, write_atomically
 from liere.presets import SIZES
+from liere.report.json_text import json_text
 from liere.terminal.messages import say
 from liere.terminal.text_table import text_table
 
@@ -59,11 +59,11 @@ def run(args: argparse.Namespace) -> None:
     model, name = _load(args)
     numbers = inspect_model(model, seed=args.seed)
     if args.json:
-        say(json.dumps(numbers.as_dict(), indent=1))
+        say(json_text(numbers.as_dict()).rstrip())
         return
     _print(numbers)
     prepare_folder(args.out, "--out")
-    write_atomically(args.out / "inspect.json", json.dumps(numbers.as_dict(), indent=1) + "\n")
+    write_atomically(args.out / "inspect.json", json_text(numbers.as_dict()))
     say()
     say(f"wrote {args.out / 'inspect.json'}")
     from liere.inspection.overview_figure import draw_inspection

@@ -175,7 +175,9 @@ def _sign_flip_p(differences: Floats, seed: int) -> float:
     if not len(differences):
         return 1.0
     sizes = np.abs(differences)
-    if np.ptp(sizes) == 0:  # equal sizes: only the number of positive signs matters
+    if abs(differences.sum()) <= ROUNDING * sizes.sum():  # no difference is smaller
+        return 1.0
+    if np.ptp(sizes) <= ROUNDING:  # equal sizes: only the number of positive signs matters
         return float(stats.binomtest(int((differences > 0).sum()), len(differences)).pvalue)
     found = stats.permutation_test(
         (differences, np.zeros_like(differences)),

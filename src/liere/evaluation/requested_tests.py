@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from liere.errors import InputError, check_least, whole_number
 from liere.machine import available_cores
 from liere.runs.conditions import Condition
 from liere.runs.run import Run
 
 __all__ = ["make_conditions", "on_devices"]
+
+ACCELERATORS = ("auto", "cpu", "gpu")
 
 
 def make_conditions(
@@ -45,8 +48,12 @@ def on_devices(run: Run, devices: int, accelerator: str | None) -> Run:
         accelerator: `"auto"`, `"cpu"` or `"gpu"`; None for the one used in training.
 
     Raises:
-        ValueError: If this machine lacks these devices.
+        ValueError: If this machine lacks these devices, or one of the values is unknown.
     """
+    devices = whole_number("devices", devices)
+    check_least("devices", devices, 1)
+    if accelerator not in (None, *ACCELERATORS):
+        raise InputError(f"unknown accelerator {accelerator!r}: choose from {', '.join(ACCELERATORS)}")
     changes: dict[str, object] = {"devices": devices, "nodes": 1, "strategy": "auto"}
     changes |= {} if accelerator is None else {"accelerator": accelerator}
     if run.config.hardware.threads is not None:  # it may have been trained on a larger machine

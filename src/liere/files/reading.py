@@ -127,7 +127,8 @@ def read_bytes(path: Path, most: int) -> bytes:
     """
     with naming(path), open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
-        content = b"" if size > most else file.read(most + 1)
+        # Where there is nothing to read yet, as in /proc/kmsg, `read` returns None.
+        content = b"" if size > most else file.read(most + 1) or b""
     if size > most or len(content) > most:
         raise DamagedError(f"{path} has {max(size, len(content)):,} bytes, but at most {most:,} are read: shorten it")
     return content

@@ -6,6 +6,8 @@ import re
 from itertools import cycle
 from typing import Any
 
+from liere.errors import visible
+
 __all__ = ["COLORS", "SPARE_COLORS", "colors_of", "encoding_color", "encoding_label", "plain_label", "short_label"]
 
 COLORS = {
@@ -40,12 +42,14 @@ def encoding_label(name: str) -> str:
 def plain_label(name: str) -> str:
     """Return an encoding's display name without markup, for pages, terminals and pictures.
 
+    The configuration of a run may name any text, and control characters would break pictures.
+
     Example:
         >>> plain_label("liere8"), plain_label("liere32"), plain_label("rope_mixed"), plain_label("sincos")
         ('LieRE₈', 'LieRE₃₂', 'RoPE-Mixed', 'sincos')
     """
     text = re.sub(r"^liere(\d+)$", r"LieRE$_\1$", encoding_label(name))
-    return re.sub(r"\$_(\d+)\$", lambda match: match[1].translate(SUBSCRIPTS), text)
+    return visible(re.sub(r"\$_(\d+)\$", lambda match: match[1].translate(SUBSCRIPTS), text))
 
 
 def short_label(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from liere.report.comparison_setup import comparison_setup, machine_and_versions
 from liere.report.drawing import Drawing
 from liere.report.headline import headline
-from liere.report.markdown_parts import escape, fenced, file_name, folded, markdown_table
+from liere.report.markdown_parts import escape, fenced, file_name, folded, link, markdown_table
 from liere.report.pair_tables import bold_note, pair_tables
 from liere.report.picture_data import ATTENTION_NOTE, Pictures, Sample
 from liere.report.result_table import result_table
@@ -47,7 +47,7 @@ def render_markdown(
         f"On {escape(comparison['date'][:10])}. "
         + "; ".join(f"{escape(name)}: {escape(value)}" for name, value in machine_and_versions(comparison).items()),
         folded("Configuration", fenced("yaml", yaml_text(comparison["config"]))),
-        f"All numbers are in [{name}.json]({name}.json).",
+        f"All numbers are in {link(f'{name}.json', f'{name}.json')}.",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -56,15 +56,15 @@ def _figures(drawings: dict[str, Drawing], name: str) -> list[str]:
     if not drawings:
         return []
     alt = " ".join(drawing.alt for drawing in drawings.values())
-    links = ", ".join(f"[{caption.lower()}]({name}/{file_name(caption)})" for caption in drawings)
-    return [f"![{alt}]({name}/overview.png)", f"Separate figures: {links}."]
+    links = ", ".join(link(caption.lower(), name, file_name(caption)) for caption in drawings)
+    return [f"!{link(alt, name, 'overview.png')}", f"Separate figures: {links}."]
 
 
 def _samples(samples: Sequence[Sample], name: str) -> list[str]:
     if not samples:
         return []
-    captions = [escape(sample.caption) for sample in samples]
-    shown = [(f"![{caption}]({name}/sample-{i}.png)", caption) for i, caption in enumerate(captions)]
+    captions = [sample.caption for sample in samples]
+    shown = [(f"!{link(one, name, f'sample-{i}.png')}", escape(one)) for i, one in enumerate(captions)]
     lines: list[tuple[str, ...]] = []
     for start in range(0, len(shown), SAMPLES_PER_LINE):
         lines += zip(*shown[start : start + SAMPLES_PER_LINE], strict=True)
@@ -83,7 +83,7 @@ def _attention(pictures: Pictures, name: str) -> list[str]:
     for size in pictures.attention_by_size():
         parts += [
             f"At {size} px:",
-            f"![Attention maps at {size} px, one row per encoding]({name}/attention-{size}.png)",
+            f"!{link(f'Attention maps at {size} px, one row per encoding', name, f'attention-{size}.png')}",
         ]
     return parts
 

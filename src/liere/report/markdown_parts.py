@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from urllib.parse import quote
 
 from liere.report.table_cells import Cell, Table
 
-__all__ = ["escape", "fenced", "file_name", "folded", "markdown_table"]
+__all__ = ["escape", "fenced", "file_name", "folded", "link", "markdown_table"]
 
 
 def escape(text: str) -> str:
@@ -45,6 +46,16 @@ def file_name(caption: str) -> str:
         'learning-curves.png'
     """
     return re.sub(r"[^\w.]+", "-", caption.lower()).strip("-") + ".png"
+
+
+def link(text: str, *path: str) -> str:
+    """Return a link to a file next to the page, whose name may contain spaces and brackets.
+
+    Example:
+        >>> link("the file", "my report", "a.png")
+        '[the file](my%20report/a.png)'
+    """
+    return f"[{escape(text)}]({quote('/'.join(path))})"
 
 
 def folded(summary: str, body: str) -> str:

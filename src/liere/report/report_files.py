@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from liere.evaluation.summary import FORMAT
 from liere.files.writing import write_atomically
 from liere.report.charts import draw_attention, draw_curves, draw_overview, draw_resolution
 from liere.report.html_page import render_page
+from liere.report.json_text import json_text
 from liere.report.markdown_page import render_markdown
 from liere.report.markdown_parts import file_name
 from liere.report.picture_data import Pictures
@@ -53,7 +53,7 @@ def write_report(comparison: dict[str, Any], pictures: Pictures, folder: Path, n
     images |= {f"sample-{i}.png": sample.png for i, sample in enumerate(pictures.samples)}
     images |= {f"attention-{size}.png": draw_attention(rows) for size, rows in pictures.attention_by_size().items()}
     texts = {
-        f"{name}.json": json.dumps(comparison, indent=1) + "\n",
+        f"{name}.json": json_text(comparison),
         f"{name}.md": render_markdown(comparison, pictures, drawings, name),
         f"{name}.html": render_page(comparison, pictures, drawings, name),
     }

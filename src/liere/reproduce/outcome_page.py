@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import math
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from liere.files.writing import write_atomically
+from liere.report.json_text import json_text
 from liere.report.markdown_parts import escape, fenced, file_name, folded, markdown_table
 from liere.report.page_template import page_template
 from liere.reproduce.catalog import Entry
@@ -52,7 +51,7 @@ def write_outcome(
         pictures.mkdir(parents=True, exist_ok=True)
         write_atomically(pictures / file_name(caption), drawing.png)
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / f"{entry.name}.json", json.dumps(_finite(numbers), indent=1, allow_nan=False) + "\n")
+    write_atomically(folder / f"{entry.name}.json", json_text(numbers))
     write_atomically(folder / f"{entry.name}.md", _markdown(entry, outcome, facts, runs))
     page = page_template("reproduction.html.j2").render(
         outcome=outcome, facts_=facts, runs=runs, name=entry.name, colors={}
@@ -78,15 +77,6 @@ def _markdown(entry: Entry, outcome: Outcome, facts: dict[str, Any], runs: list[
         parts.append(folded(summary, "\n".join(lines)))
     parts.append(f"All numbers are in [{entry.name}.json]({entry.name}.json).")
     return "\n\n".join(parts) + "\n"
-
-
-def _finite(value: Any) -> Any:
-    """Return data that JSON can represent, with null in place of infinities and NaN."""
-    if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _runs(results: Results | None) -> list[dict[str, Any]]:

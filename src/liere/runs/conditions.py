@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from liere.errors import InputError, suggest
+from liere.errors import InputError, InputTypeError, check_least, suggest, whole_number
 
 __all__ = ["POLICIES", "SCALES", "SHUFFLES", "Condition"]
 
@@ -39,6 +39,11 @@ class Condition:
     placement: str = ""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "size", whole_number("size", self.size))  # a NumPy integer is no JSON
+        check_least("size", self.size, 1)
+        for name in ("policy", "shuffle", "attention_scale", "placement"):
+            if not isinstance(getattr(self, name), str):
+                raise InputTypeError(f"{name} must be text, got {getattr(self, name)!r}")
         for name, value, known in (
             ("policy", self.policy, POLICIES),
             ("shuffle", self.shuffle, SHUFFLES),

@@ -13,6 +13,7 @@ from liere.data.section import DataSection
 from liere.data.torch_datasets import GivenData, from_datasets
 from liere.encodings import PositionEncoding
 from liere.errors import InputTypeError
+from liere.files.reading import shorten
 from liere.runs.config_file import read_config
 from liere.runs.encoding_text import encoding_text, parse_encoding
 
@@ -95,7 +96,12 @@ def field_texts(overrides: Mapping[str, Any] | None) -> dict[str, str]:
         >>> field_texts({"training.seed": 1, "optimizer.clip": None, "optimizer.learning_rate": "1e-3"})
         {'training.seed': '1', 'optimizer.clip': 'null', 'optimizer.learning_rate': '1e-3'}
     """
-    return {name: _text(name, value) for name, value in (overrides or {}).items()}
+    given = {} if overrides is None else overrides
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise InputTypeError(
+            f"overrides must be a dict of fields such as {{'training.seed': 1}}, got {shorten(repr(overrides))}"
+        )
+    return {name: _text(name, value) for name, value in given.items()}
 
 
 def encoding_fields(encoding: str | type[PositionEncoding] | None) -> dict[str, str]:

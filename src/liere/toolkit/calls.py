@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from liere.encodings import PositionEncoding
-from liere.errors import InputTypeError
+from liere.errors import InputTypeError, check_least, whole_number
+from liere.files.reading import shorten
 from liere.runs.run import Run
 from liere.terminal.messages import tell, warn
 
-__all__ = ["Encoding", "Place", "call_text", "folder_of", "several", "teller", "warner"]
+__all__ = ["Encoding", "Place", "call_text", "count_of", "folder_of", "path_of", "several", "teller", "warner"]
 
 Encoding = str | type[PositionEncoding]
 Place = str | Path
@@ -49,9 +50,48 @@ def several(name: str, value: Any, *, one: tuple[type, ...] = ()) -> list[Any]:
     return list(value)
 
 
+def count_of(name: str, value: Any) -> int | None:
+    """Return a positive integer, or None if none is given.
+
+    Raises:
+        TypeError: If it is no integer.
+        ValueError: If it is not positive.
+
+    Example:
+        >>> count_of("examples", None), count_of("examples", 100)
+        (None, 100)
+        >>> count_of("examples", 0)
+        Traceback (most recent call last):
+            ...
+        liere.errors.InputError: examples must be at least 1, got 0
+    """
+    if value is None:
+        return None
+    number = whole_number(name, value)
+    check_least(name, number, 1)
+    return number
+
+
+def path_of(name: str, place: Any) -> Path:
+    """Return a place as a path.
+
+    Raises:
+        TypeError: If it is no path.
+
+    Example:
+        >>> path_of("out", 3)
+        Traceback (most recent call last):
+            ...
+        liere.errors.InputTypeError: out must be a path, got 3
+    """
+    if not isinstance(place, str | Path):
+        raise InputTypeError(f"{name} must be a path, got {shorten(repr(place))}")
+    return Path(place)
+
+
 def folder_of(run: Run | Place) -> Path:
     """Return the folder of a run, given the run or its folder."""
-    return run.folder if isinstance(run, Run) else Path(run)
+    return run.folder if isinstance(run, Run) else path_of("run", run)
 
 
 def teller(progress: bool) -> Callable[[str], None]:

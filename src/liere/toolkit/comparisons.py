@@ -20,7 +20,7 @@ from liere.runs.find_runs import find_runs
 from liere.runs.recipe import field_texts, read_recipe
 from liere.runs.run import Run
 from liere.terminal.messages import say
-from liere.toolkit.calls import Encoding, Place, call_text, folder_of, several
+from liere.toolkit.calls import Encoding, Place, call_text, count_of, folder_of, path_of, several
 
 __all__ = ["compare", "demo", "plan_comparison", "report"]
 
@@ -106,9 +106,9 @@ def plan_comparison(
         encodings=several("encodings", encodings, one=(str, type)),
         seeds=several("seeds", seeds),
         sizes=None if sizes is None else several("sizes", sizes, one=(int,)),
-        examples=examples,
-        folder=Path(out),
-        slots=jobs,
+        examples=count_of("examples", examples),
+        folder=path_of("out", out),
+        slots=count_of("jobs", jobs),
         source=found.source,
         executor=choose_executor(executor),
     )
@@ -133,7 +133,7 @@ def demo(
         progress: Whether to print a description of the task and the progress.
         command: Command to show in the report; None for this call.
     """
-    plan = demo_plan(Path(out), quick=quick, seed=seed, slots=jobs)
+    plan = demo_plan(path_of("out", out), quick=quick, seed=seed, slots=count_of("jobs", jobs))
     if progress:
         say(describe_demo(plan, quick=quick) + "\n")
     return run_comparison(
@@ -164,4 +164,4 @@ def report(
     given = [runs] if isinstance(runs, Run | str | Path) else list(runs)
     folders = [folder_of(one) for one in given]
     call = command or call_text("report", [str(folder) for folder in folders], out=str(out), name=name)
-    return report_runs(find_runs(folders), Path(out), command=call, name=name)
+    return report_runs(find_runs(folders), path_of("out", out), command=call, name=name)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from liere.errors import InputError
+from liere.errors import InputError, whole_number
 from liere.evaluation.predict import Prediction, Source
 from liere.evaluation.predict import predict as predict_with
 from liere.evaluation.requested_tests import make_conditions, on_devices
@@ -16,7 +16,7 @@ from liere.runs.config_file import parse_config
 from liere.runs.longer import is_longer
 from liere.runs.recipe import encoding_fields, field_texts, read_recipe
 from liere.runs.run import Run, open_run
-from liere.toolkit.calls import Encoding, Place, folder_of, several, teller, warner
+from liere.toolkit.calls import Encoding, Place, count_of, folder_of, path_of, several, teller, warner
 from liere.training.start import begin_run, check_again, train_run
 from liere_command.processes import is_first_process
 
@@ -65,7 +65,7 @@ def train(
     found = read_recipe(recipe, data)
     fields = field_texts(overrides) | encoding_fields(encoding)
     config = parse_config(found.content, fields, source=found.source)
-    folder = Path(out) if out is not None else Path("runs") / f"{found.name}-seed{config.training.seed}"
+    folder = path_of("out", out) if out is not None else Path("runs") / f"{found.name}-seed{config.training.seed}"
     if resume and (folder / "config.yaml").exists():
         there = open_run(folder)
         examples = max(there.config.training.examples, config.training.examples)
@@ -113,7 +113,7 @@ def resume(
 def _train(
     run: Run, *, steps: int | None, logger: Any, progress: bool, dry: bool = False, is_checked: bool = False
 ) -> Run:
-    say = teller(progress)
+    say, steps = teller(progress), count_of("steps", steps)
     if run.is_finished and not is_longer(run):
         if is_first_process(run.config.hardware.world_size):
             say(f"{run.folder} is finished: its weights are in {run.final_weights}")
@@ -166,6 +166,7 @@ def evaluate(
     """
     moved = {} if root is None else {"data.root": str(root)}
     opened = run if isinstance(run, Run) and not moved else open_run(folder_of(run), moved)
+    examples, batch_size = count_of("examples", examples), count_of("batch_size", batch_size)
     opened = on_devices(opened, devices, accelerator)
     opened.result()  # fails early for unfinished runs, before the slow import
     from liere.evaluation.evaluate import evaluate as evaluate_run
@@ -173,14 +174,14 @@ def evaluate(
 
     conditions = make_conditions(
         [opened.data.side] if sizes is None else several("sizes", sizes, one=(int,)),
-        policies=policies,
-        shuffle=shuffle,
-        attention_scales=attention_scales,
-        placements=placements,
+        policies=several("policies", policies, one=(str,)),
+        shuffle=several("shuffle", shuffle, one=(str,)),
+        attention_scales=several("attention_scales", attention_scales, one=(str,)),
+        placements=several("placements", placements, one=(str,)),
     )
     line = say if say and progress else teller(progress)
     records = evaluate_run(opened, conditions, examples=examples, batch_size=batch_size, best=best, say=line)
-    for text in describe_placements(opened, records) if len(placements) > 1 else ():
+    for text in describe_placements(opened, records):
         line(text)
     return Scores(tuple(records))
 
@@ -214,5 +215,6 @@ def predict(
         OSError: If the run does not exist, or its weights are missing.
         ValueError: If no image can be read, or tensors do not match the run.
     """
-    opened = run if isinstance(run, Run) else open_run(Path(run))
+    opened = run if isinstance(run, Run) else open_run(folder_of(run))
+    size, top = count_of("size", size), whole_number("top", top)
     return predict_with(opened, images, size=size, weights="best" if best else "final", top=top, say=say)
