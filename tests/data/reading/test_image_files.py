@@ -199,7 +199,9 @@ def test_what_is_no_regular_file_is_named_and_not_waited_for(imagenet_copy, caps
 def test_unusual_pixels(tmp_path):
     levels = np.arange(256, dtype=np.uint16).reshape(16, 16) << 8
     Image.fromarray(levels).save(tmp_path / "deep.png")
-    assert np.array_equal(np.asarray(read_image(tmp_path / "deep.png"))[..., 1], levels >> 8)
+    (tmp_path / "deep.pgm").write_bytes(b"P5 16 16 65535\n" + levels.astype(">u2").tobytes())
+    for name in ("deep.png", "deep.pgm"):
+        assert np.array_equal(np.asarray(read_image(tmp_path / name))[..., 1], levels >> 8)
     Image.fromarray(levels.astype(np.float32)).save(tmp_path / "float.tiff")
     with pytest.raises(UnreadableError, match="mode F"):
         read_image(tmp_path / "float.tiff")

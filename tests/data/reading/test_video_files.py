@@ -4,6 +4,7 @@ import os
 import pickle
 import shutil
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -215,8 +216,10 @@ def test_pipes_playlists_and_giant_frames_are_refused(videos, tmp_path, monkeypa
     for name in ("pipe.mp4", "list.mp4", "playlist.avi"):
         with pytest.raises(UnreadableError):
             read_frames(tmp_path / name, lambda count: [0])
-    monkeypatch.setattr(video_frames, "MAX_PIXELS", 3_000)
-    with pytest.raises(UnreadableError, match="its frames have 3,072 pixels, more than 3,000: scale it down"):
+    monkeypatch.setattr(video_frames, "MAX_FRAME_BYTES", 3_000)
+    with pytest.raises(
+        UnreadableError, match=r"its frames of 64 x 48 pixels \(\w+\) take [\d,]+ bytes, more than 3,000"
+    ):
         read_frames(tmp_path / "other.avi", lambda count: [0])
 
 
@@ -228,6 +231,29 @@ def test_frames_larger_than_their_header_are_not_decoded_to_find_out_their_forma
         packet.stream, packet.pts, packet.dts = stream, 0, 0
         container.mux(packet)
     with pytest.raises(UnreadableError, match="it has no frame that can be decoded"):
+        read_frames(tmp_path / "0.mov", range)
+
+
+@pytest.mark.parametrize(
+    ("name", "side", "is_read"),
+    [("yuv420p", 5_760, True), ("yuv420p10le", 5_760, False), ("yuv444p", 4_000, True), ("yuv444p10le", 4_000, False)],
+)
+def test_frames_are_limited_by_the_memory_that_they_take_when_they_are_decoded(name, side, is_read):
+    with nullcontext() if is_read else pytest.raises(UnreadableError, match=rf"\({name}\).* more than 50,000,000"):
+        video_frames._check_format(av.VideoFormat(name, side, side))
+
+
+def test_frames_that_become_too_large_are_refused(tmp_path, monkeypatch):
+    with av.open(str(tmp_path / "0.mov"), "w") as container:
+        stream = container.add_stream("png", rate=25, width=32, height=32, pix_fmt="rgb24")
+        for number, side in enumerate([32, 32, 64]):
+            Image.new("RGB", (side, side)).save(tmp_path / "frame.png")
+            packet = av.Packet((tmp_path / "frame.png").read_bytes())
+            packet.stream, packet.pts, packet.dts = stream, 512 * number, 512 * number
+            container.mux(packet)
+    assert len(read_frames(tmp_path / "0.mov", range)) == 3
+    monkeypatch.setattr(video_frames, "MAX_FRAME_BYTES", 32 * 32 * 3)
+    with pytest.raises(UnreadableError, match=r"frames of 64 x 64 pixels \(rgb24\) take 12,288 bytes"):
         read_frames(tmp_path / "0.mov", range)
 
 

@@ -109,8 +109,9 @@ def _to_rgb(image: Image.Image) -> Image.Image:
         )
     if max(image.size) > MAX_SIDE:
         raise UnreadableError(f"it has a side of {max(image.size):,} pixels, more than {MAX_SIDE:,}: scale it down")
+    # Pillow keeps the 16 bits of a PGM in 32.
+    if image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PPM"):
+        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
     if image.mode in WIDE_MODES:
         raise InputError(f"its pixels have 32 bits (mode {image.mode}): convert it to 8 or 16 bits")
-    if image.mode.startswith("I;16"):
-        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
     return image.convert("RGB")

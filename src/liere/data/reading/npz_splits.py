@@ -30,7 +30,7 @@ def number_labels(parts: dict[str, Part], classes: Array | None) -> tuple[tuple[
         values = sorted({value for own, _ in found.values() for value in own.tolist()})
         places = {value: place for place, value in enumerate(values)}
         return tuple(map(str, values)), {
-            split: np.array([places[value] for value in own.tolist()])[places_in_own]
+            split: np.array([places[value] for value in own.tolist()], dtype=np.int64)[places_in_own]
             for split, (own, places_in_own) in found.items()
         }
     if classes.ndim != 1 or classes.dtype.kind not in "iuU" or len(set(classes.tolist())) < len(classes):

@@ -19,7 +19,9 @@ from liere.files.writing import is_system_error
 __all__ = ["import_av", "read_frames"]
 
 MAX_PIXELS = 40_000_000
-"""Largest frame (8K has 33 million pixels): a small file can claim any size, and a decoder keeps up to 16 frames."""
+"""Largest frame (8K has 33 million pixels), for FFmpeg: a small file can claim any size."""
+MAX_FRAME_BYTES = 50_000_000
+"""Largest decoded frame (8K with 8 bits and halved colors just fits): a decoder can keep more than 30 of them."""
 DECODER_OPTIONS = {"max_pixels": str(MAX_PIXELS)}  # a frame may be larger than its header says
 OPEN_OPTIONS = {
     "format_whitelist": "avi,mov,mp4,m4a,3gp,3g2,mj2,matroska,webm",
@@ -136,9 +138,7 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
             if not container.streams.video:
                 raise UnreadableError("it has no video stream")
             stream = container.streams.video[0]
-            pixels = stream.codec_context.width * stream.codec_context.height
-            if pixels > MAX_PIXELS:
-                raise UnreadableError(f"its frames have {pixels:,} pixels, more than {MAX_PIXELS:,}: scale it down")
+            _check_format(stream.codec_context.format)
             stream.codec_context.options = DECODER_OPTIONS
             stream.codec_context.thread_count = 1  # worker processes already use the other cores
             yield container, stream
@@ -147,6 +147,17 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
         if is_system_error(error, with_access=False) and not isinstance(error, av.error.MemoryError):
             raise
         raise UnreadableError(error) from None
+
+
+def _check_format(frame: Any) -> None:
+    """Raise `UnreadableError` if decoded frames are too large; None is a format that FFmpeg does not know either."""
+    planes = () if frame is None else frame.components
+    size = sum(plane.width * plane.height * -(-plane.bits // 8) for plane in planes)
+    if size > MAX_FRAME_BYTES:
+        raise UnreadableError(
+            f"its frames of {frame.width} x {frame.height} pixels ({frame.name}) take {size:,} bytes, more than "
+            f"{MAX_FRAME_BYTES:,}: scale it down"
+        )
 
 
 def _check_claims(path: Path) -> None:
@@ -260,9 +271,12 @@ def _frames(path: Path, needed: set[int] | None = None) -> Iterator[Any]:
         for place, packet in enumerate(_packets(container, stream)):
             if needed is None or place in needed:
                 try:
-                    yield from stream.codec_context.decode(packet)
+                    frames = stream.codec_context.decode(packet)
                 except av.FFmpegError:
                     continue
+                for frame in frames:
+                    _check_format(frame.format)  # may differ from that of the first frame
+                    yield frame
             if place == last:
                 break
         yield from stream.codec_context.decode(None)
