@@ -16,14 +16,14 @@ from tools.attacks.contract import Attack, Verdict
 from tools.attacks.hostile import (
     ESCAPED,
     Maker,
-    hostile_cifar,
     hostile_images,
     hostile_labels,
     hostile_lists,
-    hostile_npz,
     hostile_videos,
     hostile_yaml,
+    write,
 )
+from tools.attacks.hostile_archives import hostile_cifar, hostile_npz
 from tools.attacks.mutations import damage
 
 __all__ = ["ATTACK"]
@@ -58,7 +58,7 @@ class Reader:
 
 def readers(canary: Path) -> dict[str, Reader]:
     """Return all readers by name."""
-    yaml = {f"is {what}": _writer(text) for what, text in hostile_yaml(canary).items()}
+    yaml = {f"is {what}": write(text) for what, text in hostile_yaml(canary).items()}
     image = "train/n01440764/n01440764_0.JPEG"
     return {
         "images": Reader("name: images, size: 32", 8, write_imagenet, image, hostile_images(canary)),
@@ -162,10 +162,6 @@ def _write_config(folder: Path, name: str, reader: Reader, root: Path) -> Path:
     config = folder / "config.yaml"
     config.write_text(CONFIG % (", ".join([reader.fields, *place]), reader.patch_size))
     return config
-
-
-def _writer(data: bytes) -> Maker:
-    return lambda path: path.write_bytes(data) and None
 
 
 def _make_npz(root: Path) -> None:

@@ -50,6 +50,8 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
         fields = ["--hardware.workers", str(workers), "--training.accumulate", str(parts)]
         # In half of the cases only the signal saves anything, so that no other checkpoint can mask a missing one.
         fields += RARE if chance.random() < 0.5 else ()
+        # As by `timeout`, which signals its child and its group. A closed terminal cannot be closed again.
+        is_twice = chance.random() < 0.2 and (way, which) != ("terminal", signal.SIGHUP)
         with started_on(way) as terminal:
             command = arena.start(
                 *("train", "--config", config, "--out", run, *fields), terminal=terminal.path if terminal else None
@@ -59,6 +61,9 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
             command.wait_until(lambda: logged_steps(run) > 0)
             time.sleep(moment)
             send(command, way, which, terminal)
+            if is_twice:
+                time.sleep(chance.uniform(0, 0.05))
+                send(command, way, which, terminal)
             outcome = command.wait()
         is_silent = way == "terminal" and which == signal.SIGHUP
         losses, what = signal_losses(replace(outcome, output=command.output()), which, run, is_silent=is_silent)
@@ -69,7 +74,8 @@ def prepare(arena: Arena, folder: Path) -> Callable[[random.Random, int], Verdic
         shutil.rmtree(run, ignore_errors=True)
         name = "Ctrl-C" if (way, which) == TERMINAL_AND_GROUP[0] else signal.Signals(which).name
         since = f"{moment:.1f} s after the first steps"
-        return Verdict(f"{name} to the {way} {since}, {workers} workers, accumulate {parts}: {what}", losses)
+        times = " twice" if is_twice else ""
+        return Verdict(f"{name}{times} to the {way} {since}, {workers} workers, accumulate {parts}: {what}", losses)
 
     return try_case
 
