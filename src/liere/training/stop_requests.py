@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
-from liere_command.processes import is_under_torchrun
+from liere_command.processes import is_first_process, is_under_torchrun
 from liere_command.signals import SIGNALS
 
 __all__ = ["StopRequest", "StoppedError", "stop_on_signals"]
 
-REPEAT = 1.0  # seconds during which the same signal is not a second one
+REPEAT = 1.0  # seconds during which the same signal does not count again
+INSISTENT = 3  # the same signal this many times ends the program without saving
 
 
 class StoppedError(Exception):
@@ -55,10 +57,11 @@ class StopRequest:
 
 @contextmanager
 def stop_on_signals(request: StopRequest) -> Iterator[None]:
-    """Turn the first of each signal, such as Ctrl-C, into a request; a second one has its usual effect.
+    """Turn signals, such as Ctrl-C, into a request; a third one of the same kind has its usual effect.
 
     Many programs send a signal twice: `timeout` to its child and to its group, a shell whose terminal is closed as well
-    as the terminal itself. So a second one counts only after a moment. It never does under `torchrun`, which passes on
+    as the terminal itself. Python may handle the second one seconds later, after a long operation of torch, so that it
+    looks like somebody who insists; a third one does not. Under `torchrun`, no number of signals counts: it passes on
     signals that a process may already have received with its group, and kills processes that do not end.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -67,13 +70,19 @@ def stop_on_signals(request: StopRequest) -> Iterator[None]:
     handlers: dict[int, Any] = {number: signal.getsignal(number) for number in SIGNALS}
     # Signals that are already ignored, for example in the background, stay ignored.
     before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
-
-    since: dict[int, float] = {}
+    counted: dict[int, list[float]] = {number: [] for number in before}
 
     def ask(number: int, frame: Any) -> None:
         request.signal = number
-        first = since.setdefault(number, time.monotonic())
-        if time.monotonic() - first >= REPEAT and not is_under_torchrun():
+        times, now = counted[number], time.monotonic()
+        if is_under_torchrun() or (times and now - times[-1] < REPEAT):
+            return
+        times.append(now)
+        if len(times) == INSISTENT - 1 and is_first_process():
+            name = signal.Signals(number).name
+            with suppress(OSError):  # the terminal may be gone
+                os.write(2, f"liere: saving after this step; another {name} exits without saving\n".encode())
+        elif len(times) == INSISTENT:
             signal.signal(number, before[number])
             signal.raise_signal(number)
 
