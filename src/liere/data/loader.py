@@ -212,7 +212,9 @@ def _give_up(error: Exception, batch: object = None) -> None:
 
     Shared memory may be full: a container has 64 MB by default.
     """
-    warn(f"liere: warning: a data loader worker cannot send a batch, see df /dev/shm and ulimit -n ({reason(error)})")
+    if not isinstance(error, ConnectionError):  # which means that the training process is gone
+        why = reason(error)
+        warn(f"liere: warning: a data loader worker cannot send a batch, see df /dev/shm and ulimit -n ({why})")
     os._exit(1)
 
 
