@@ -177,7 +177,7 @@ class TestLoader:
         (tmp_path / "program.py").write_text(code)
         with (tmp_path / "log").open("w") as log:
             command = [sys.executable, tmp_path / "program.py"]
-            done = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, timeout=120, check=False)
+            done = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, timeout=400, check=False)
         assert (done.returncode, (tmp_path / "log").read_text()) == (0, "leaves\n")
 
     def test_workers_of_a_loader_that_is_garbage_end_by_themselves(self):
