@@ -139,6 +139,21 @@ def test_signals_after_the_work_keep_its_exit_code():
     assert (done.returncode, done.stderr) == (2, "")
 
 
+def test_signals_while_python_takes_down_its_modules_keep_the_exit_code():
+    code = (
+        "import os, sys; from liere_command import signals\n"
+        "class Late:\n"
+        "    def __del__(self, kill=os.kill, pid=os.getpid()):\n"
+        "        kill(pid, 15)\n"
+        "late = Late()\n"
+        "signals.leave_on_signals()\n"
+        "signals.leave_silently(2)\n"
+        "sys.exit(2)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "")
+
+
 def test_a_process_ends_with_its_parent():
     code = (
         "import os, subprocess, sys\n"

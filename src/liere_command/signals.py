@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
@@ -60,6 +61,8 @@ def leave_on_signals() -> None:
     ignored.
     """
     global _are_blocked
+    # Called last, since it is registered first: then Python takes down its modules, with the default effect of signals.
+    atexit.register(_ignore)
     if is_first_process() or is_under_torchrun():
         _catch()
     elif hasattr(signal, "pthread_sigmask"):
@@ -197,9 +200,13 @@ def _leave(number: int, frame: Any) -> None:
     _exit(128 + number)
 
 
-def _exit(code: int) -> None:
+def _ignore() -> None:
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
+
+
+def _exit(code: int) -> None:
+    _ignore()
     for function in list(_calls):
         with contextlib.suppress(Exception):  # nothing may keep the program from ending
             function()
