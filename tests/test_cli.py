@@ -43,6 +43,8 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, arguments, message):
         ("flops --option share_heads", "write name=value"),
         ("flops --image-size 8y8", "write 224 for a square image"),
         ("nonsense", "invalid choice"),
+        ("report run --name=--", "--name=-- has no value: give one"),
+        ("train --config=--", "--config=-- has no value: give one"),
         ("", "required"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import itertools
 import os
 import re
 import signal
@@ -77,6 +78,9 @@ def make_parser() -> argparse.ArgumentParser:
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the parsed arguments of a command; if they are invalid, print an error and exit with code 2."""
     parser = make_parser()
+    words = itertools.takewhile(lambda word: word != "--", sys.argv[1:] if arguments is None else arguments)
+    if wrong := next((word for word in words if word.startswith("--") and word.endswith("=--")), None):
+        parser.exit(2, f"liere: error: {wrong} has no value: give one\n")  # argparse would give an empty list
     args, unknown = parser.parse_known_args(arguments)
     if unknown and hasattr(args, "fields_missing"):
         parser.exit(2, f"liere: error: {args.fields_missing}\n")

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 pytest.importorskip("tests.training.requirements")
 from liere.cli import main
 
 PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def test_a_preview_without_matplotlib_leaves_nothing(config, fail, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    error = fail("data preview spatial --out new/p.png")
+    assert error == "liere: error: pictures need matplotlib: pip install 'liere[plot]'\n"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 import torch
@@ -20,6 +21,13 @@ def test_inspect_a_size(capsys, tmp_path, encoding):
     assert "parameters" in capsys.readouterr().out
     assert (tmp_path / "inspect.png").stat().st_size > 20_000
     assert len(json.loads((tmp_path / "inspect.json").read_text())["layers"]) == 12
+
+
+@pytest.mark.parametrize("package", ["matplotlib", "numpy", "PIL"])
+def test_inspect_without_what_pictures_need_leaves_nothing(tmp_path, fail, monkeypatch, package):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setitem(sys.modules, package, None)
+    assert "pip install 'liere[plot]'" in fail("inspect vit_tiny --depth 1 --image-size 8 --out", tmp_path / "new")
 
 
 def test_inspect_weights_of_the_published_code(capsys, tmp_path):

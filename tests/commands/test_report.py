@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 pytest.importorskip("tests.training.requirements")
@@ -29,3 +31,9 @@ def test_a_report_stays_in_its_folder(finished, tmp_path, fail, name):
 def test_a_report_needs_runs(tmp_path, fail):
     error = fail("report", tmp_path / "none", "--out", tmp_path / "report")
     assert f"{tmp_path / 'none'} is neither a run nor a comparison" in error
+
+
+def test_a_report_without_matplotlib_leaves_nothing(finished, tmp_path, fail, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    error = fail("report", finished.folder, "--out", tmp_path / "report")
+    assert error == "liere: error: pictures need matplotlib: pip install 'liere[plot]'\n"

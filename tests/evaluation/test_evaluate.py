@@ -112,6 +112,15 @@ def test_a_size_that_does_not_fit_is_reported_before_anything_is_predicted(run):
     assert run.evaluations() == []
 
 
+def test_damaged_records_are_reported_before_anything_is_predicted(run):
+    evaluate(run, [36], examples=4, say=print)
+    kept = {path: path.read_bytes() for path in (run.folder / "predictions").iterdir()}
+    run.evaluation_file.write_text("[{")
+    with pytest.raises(ValueError, match=r"evaluation\.json is damaged .*: delete it and evaluate again"):
+        evaluate(run, [36], examples=2, say=print)
+    assert {path: path.read_bytes() for path in (run.folder / "predictions").iterdir()} == kept
+
+
 def test_weights_that_are_not_finite_are_named_and_change_nothing(run, tmp_path):
     from safetensors.torch import load_file, save_file
 

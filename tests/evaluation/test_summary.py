@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ from liere.evaluation.seeds import seed_spread
 from liere.evaluation.summary import examples_to_target, summarize
 from liere.report.headline import headline
 from liere.report.result_table import result_table
+from liere.runs.config_file import parse_config
 from tests.training.tiny import make_run
 
 EXAMPLES = 200
@@ -118,6 +120,25 @@ def test_examples_that_some_runs_lack_do_not_decide_who_is_ahead(runs, tmp_path)
     assert "LieRE₈, 69.0 % on average (69.0 to 69.0), is ahead of absolute, 49.0 % on average" in headline(found)
     assert result_table(found).texts[1][1] == "69.0 (69.0-69.0)"
     assert "are left out of all results: 100 at 36 px, 100 at 48 px." in result_table(found).notes[0]
+
+
+def test_subsets_of_files_of_different_lengths_are_not_paired(runs, tmp_path):
+    def tested(run, count: int, **fields):
+        ids = [number for number in range(count) if number != 3 or not fields]
+        for record in (records := json.loads(run.evaluation_file.read_text())):
+            ones = [1] * len(ids)
+            Predictions(ids, ones, ones, [0.5] * len(ids)).write(run.folder / record["predictions"])
+            record |= {"examples": len(ids), "skipped": 0} | fields
+        run.evaluation_file.write_text(json.dumps(records))
+        return replace(run, config=run.config.model_copy(update={"data": parse_config({"data": files}).data}))
+
+    files = {"name": "images", "root": "my-photos", "size": 36}
+    same = [tested(runs[0], 100), tested(runs[3], 100, skipped=1)]
+    assert summarize(same, command="", root=tmp_path)["pairs"][0]["left_out"] == 1
+    with pytest.raises(ValueError, match=r"tested on 100 examples of 36 px and .* on 99, .*with the same --examples"):
+        summarize([same[0], tested(runs[3], 99)], command="", root=tmp_path)
+    old = [same[0], tested(runs[3], 100, asked=None)]  # as written before unreadable examples were counted
+    assert summarize(old, command="", root=tmp_path)["pairs"][0]["left_out"] == 1
 
 
 def test_one_seed_compares_models_not_encodings(runs, tmp_path):

@@ -104,6 +104,7 @@ class TestHostileArchives:
                 "predictions/..",
                 "predictions/",
                 "predictions/a/b",
+                "predictions/a\x1b[2Jb",
             ),
             *("predictions", "final.safetensors", "predictions\\x", "predictions/c:x", "CONFIG.yaml", ""),
         ],
@@ -113,6 +114,10 @@ class TestHostileArchives:
             read_archive(write(tmp_path, tar_of((name, b"x"))))
         with pytest.raises(ValueError, match="is not a file of a run"):
             pack_files({name: b"x"})
+
+    def test_a_name_longer_than_file_systems_allow_is_damage(self, tmp_path):
+        with pytest.raises(DamagedError, match=rf"run\{SUFFIX} is damaged \('predictions/xxx"):
+            read_archive(write(tmp_path, tar_of(("predictions/" + 256 * "x", b"x"))))
 
     @pytest.mark.parametrize(
         "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.DIRTYPE]

@@ -179,7 +179,7 @@ class TestEvaluations:
         write(tmp_path / "evaluation.json", records)
         assert read_evaluations(tmp_path / "evaluation.json") == records
 
-    @pytest.mark.parametrize("field", ["size", "examples", "weights", "accuracy", "predictions"])
+    @pytest.mark.parametrize("field", ["size", "examples", "skipped", "weights", "accuracy", "predictions"])
     @pytest.mark.parametrize("value", STRANGE)
     def test_a_field_that_is_something_else_is_reported(self, tmp_path, field, value):
         if field == "predictions" and value == "word":

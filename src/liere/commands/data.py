@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
     from liere.data.registry import SECTIONS, find_section
     from liere.files.writing import check_replaceable, prepare_folder
     from liere.report.contact_sheet import draw_contact_sheet
-    from liere.report.drawing import check_picture
+    from liere.report.drawing import check_picture, require_matplotlib
     from liere.runs.config_file import parse_config
 
     if find_section(args.name) is None:
@@ -62,6 +62,7 @@ def run(args: argparse.Namespace) -> None:
         )
     path = args.out or Path(f"{args.name}-{args.split}-{size}.png")
     check_picture(path, "--out")
+    require_matplotlib()
     prepare_folder(path.parent, f"--out {path}: the folder")
     check_replaceable(path)
     question = ": which way does the arrow at the base of the Y point?" if args.name == "spatial" else ""

@@ -54,7 +54,10 @@ def run(args: argparse.Namespace) -> None:
     import torch
 
     from liere.inspection.measures import inspect_model
+    from liere.report.drawing import require_matplotlib
 
+    if not args.json:
+        require_matplotlib()
     torch.manual_seed(args.seed)
     model, name = _load(args)
     numbers = inspect_model(model, seed=args.seed)

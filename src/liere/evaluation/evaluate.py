@@ -74,6 +74,7 @@ def evaluate(
     release_signals(run.config.hardware.world_size)
     end_with_first_process()
     result = run.result()
+    run.evaluations()  # if they are damaged, the new ones could not be added to them
     wanted = [Condition(one) if isinstance(one, int) else one for one in conditions]
     data = {condition: _load(run, condition, examples) for condition in wanted}
     batch_size = max(100 // run.data.test_views, 1) if batch_size is None else batch_size
@@ -162,8 +163,8 @@ def _write(
                 "its new weights, and are not saved: evaluate again once it has finished"
             )
         run.remove_unfinished()
-        predictions.write(file)
         merged = merge_evaluations(run.evaluations(), [record])
+        predictions.write(file)
         confirm = partial(confirm_lock, run.folder)
         write_atomically(run.evaluation_file, json.dumps(merged, indent=1) + "\n", confirm)
     return record

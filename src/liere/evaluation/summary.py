@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from liere.data.section import SubsetSection
 from liere.errors import InputError
 from liere.evaluation.intervals import accuracy_interval, mean_interval
 from liere.evaluation.pairs import compare_pairs, pairs_note, share_examples
@@ -48,12 +49,7 @@ def summarize(runs: Sequence[Run], *, command: str, root: Path) -> dict[str, Any
     _check_data(runs)
     sizes = _common_sizes(runs)
     first, result = runs[0].config, runs[0].result()
-    everything = {
-        size: {
-            name: {run.config.training.seed: _predictions(run, size) for run in group} for name, group in groups.items()
-        }
-        for size in sizes
-    }
+    everything = {size: _predictions(groups, size) for size in sizes}
     predictions, left_out = share_examples(everything)
     rows = [
         _row(name, group, [_evaluation(size, [*predictions[size][name].values()], left_out) for size in sizes])
@@ -166,9 +162,31 @@ def _evaluation(size: int, by_seed: list[Predictions], left_out: Mapping[int, in
     }
 
 
-def _predictions(run: Run, size: int) -> Predictions:
-    (record,) = (record for record in plain_evaluations(run) if record["size"] == size)
-    return read_predictions(run, record)
+def _predictions(groups: Mapping[str, list[Run]], size: int) -> dict[str, dict[int, Predictions]]:
+    """Return the predictions of all runs at a size by encoding and seed.
+
+    Raises:
+        ValueError: If the ids of test examples denote different examples in different runs. Except in generated data,
+            they are positions in the subset that was requested, so they depend on its length. A file that was added or
+            removed between two evaluations changes them as well.
+    """
+    found: dict[str, dict[int, Predictions]] = {}
+    counts: dict[int, Path] = {}
+    for name, run in ((name, run) for name, group in groups.items() for run in group):
+        (record,) = (record for record in plain_evaluations(run) if record["size"] == size)
+        part = found.setdefault(name, {})[run.config.training.seed] = read_predictions(run, record)
+        count = record["examples"] + record.get("skipped", 0)
+        # Otherwise, the record is of a version that did not count unreadable examples.
+        is_counted = not part.ids or part.ids[-1] < count
+        if isinstance(run.config.data, SubsetSection) and is_counted:
+            counts.setdefault(count, run.folder)
+    if len(counts) > 1:
+        (one, first), (other, second), *_ = counts.items()
+        raise InputError(
+            f"{first} was tested on {one:,} examples of {size} px and {second} on {other:,}, so they cannot be paired: "
+            "evaluate them again on the same data, with the same --examples"
+        )
+    return found
 
 
 def _relative(folder: Path, root: Path) -> str:

@@ -6,6 +6,7 @@ import logging
 import warnings
 from types import ModuleType
 
+from liere.optional.extras import explain_missing
 from liere.optional.torchvision_ops import import_with_torchvision
 
 __all__ = ["import_lightning"]
@@ -29,6 +30,8 @@ def import_lightning() -> ModuleType:
         warnings.simplefilter("ignore")  # deprecations in Lightning and its dependencies
         try:
             pl = import_with_torchvision("lightning.pytorch")
+        except ModuleNotFoundError as error:  # of Lightning, or of a package that it needs
+            raise ImportError(explain_missing(error)) from None
         except ImportError as error:
             raise ImportError(f"training needs Lightning ({error}): pip install 'liere[train]'") from None
     for message in EXPECTED:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from liere.errors import InputError
 from liere.files.writing import write_atomically
+from liere.optional.extras import require
 
 __all__ = [
     "CELL",
@@ -71,9 +72,10 @@ def check_picture(path: Path, name: str) -> None:
 
 
 def require_matplotlib() -> None:
-    """Raise `ImportError` with the installation command if matplotlib is missing."""
+    """Raise `ImportError` with the installation command if matplotlib, or a package that it needs, is missing."""
     if importlib.util.find_spec("matplotlib") is None:
         raise ImportError("pictures need matplotlib: pip install 'liere[plot]'")
+    require("numpy", "PIL", extra="plot")
 
 
 @contextmanager

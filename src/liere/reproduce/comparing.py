@@ -70,9 +70,11 @@ def report_runs(runs: Sequence[Run], folder: Path, *, command: str, name: str = 
         name: Base name of the files.
 
     Raises:
+        ImportError: If matplotlib is not installed.
         OSError: If files cannot be written.
         ValueError: If a run is not finished or not evaluated, or if the runs cannot be compared.
     """
+    require_matplotlib()
     summary = summarize(runs, command=command, root=folder)
     add_printed_numbers(summary, [run.config for run in runs])
     prepare_folder(folder, "--out")

@@ -25,6 +25,7 @@ MOST_BYTES = 200_000_000
 ALLOWANCE = 16 * 2**20
 """Bytes that any archive may expand to, however small it is; see `files.reading`."""
 MOST_MEMBERS = 1_000
+LONGEST_NAME = 255  # bytes: the limit of file systems
 DECODER_BYTES = 32 * 2**20  # our archives need 9 MiB, but a file may request 4 GiB
 FRESH = tuple[int, int]  # modification time and size of an archive
 
@@ -138,6 +139,7 @@ def _members(tar: tarfile.TarFile) -> dict[str, bytes]:
 def _check_name(name: str) -> None:
     """Raise `ValueError` unless a name is one of a run's files, none of which is outside its folder."""
     folder, _, file = name.partition("/")
-    is_plain = file not in ("", ".", "..") and not any(sign in file for sign in "/\\:\0")
+    is_plain = file not in ("", ".", "..") and not any(sign in file for sign in "/\\:")
+    is_plain = is_plain and file.isprintable() and len(file.encode()) <= LONGEST_NAME
     if name not in FILES and not (folder == PREDICTIONS and is_plain):
         raise InputError(f"{shorten(name)!r} is not a file of a run")

@@ -84,6 +84,7 @@ class _Evaluation(_Record):
     weights: Literal["final", "best"]
     examples: Number
     asked: Number | None = None
+    skipped: NumberOrZero = 0
     accuracy: _Accuracy
     predictions: Word
 
