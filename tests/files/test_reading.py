@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import tracemalloc
 
 import pytest
 
@@ -67,6 +68,18 @@ def test_gzip_may_grow_with_the_size_of_the_file(tmp_path):
     assert read_gzip(file, allowance=50_000) == bytes(50_000)
     with pytest.raises(DamagedError, match=r"file\.gz expands to more than [\d,]+ bytes: if that is intended"):
         read_gzip(file, allowance=10)
+
+
+def test_no_more_of_a_gzip_is_unpacked_than_allowed(tmp_path):
+    file = tmp_path / "file.gz"
+    file.write_bytes(gzip.compress(bytes(20_000_000), 1))
+    tracemalloc.start()
+    try:
+        with pytest.raises(DamagedError, match="expands to more than 1,000,000 bytes"):
+            read_gzip(file, allowance=1_000, most=1_000_000)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_holes_do_not_count(tmp_path):

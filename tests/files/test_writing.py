@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import sys
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from liere.files.writing import check_replaceable, prepare_folder, write_atomically
+from liere.files.writing import check_replaceable, is_system_error, prepare_folder, write_atomically
 
 
 @pytest.fixture
@@ -158,3 +159,14 @@ def test_links_to_files_are_replaced_and_not_written_through(tmp_path):
         assert not (tmp_path / "link").is_symlink()
         assert (tmp_path / "link").read_text() == "new"
     assert (tmp_path / "mine").read_text() == "mine"
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.EISDIR, errno.EOVERFLOW, None])
+def test_what_damaged_contents_cause_is_no_trouble_of_the_system(number):
+    error = ValueError("damaged") if number is None else OSError(number, os.strerror(number))
+    assert not is_system_error(error)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.ENOSPC, errno.ENOENT, errno.EDQUOT, errno.EMFILE])
+def test_trouble_of_the_system_is_recognized(number):
+    assert is_system_error(OSError(number, os.strerror(number)))

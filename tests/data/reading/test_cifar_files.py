@@ -5,6 +5,7 @@ import hashlib
 import os
 import pickle
 import tarfile
+import tracemalloc
 
 import pytest
 
@@ -252,6 +253,31 @@ class TestMemory:
         with gzip.open(tmp_path / ARCHIVES["cifar100"], "wb") as file:
             file.write(info.tobuf(tarfile.GNU_FORMAT) + bytes(10**6))
         self.refuse(tmp_path, "is damaged")
+
+    def test_an_extended_header_of_many_values_is_not_read(self, tmp_path):
+        other = tarfile.TarInfo("header")
+        other.type, content = tarfile.XHDTYPE, b"".join(b"13 k%07d=\n" % number for number in range(15_000))
+        other.size = len(content)
+        with gzip.open(tmp_path / ARCHIVES["cifar100"], "wb") as file:
+            file.write(other.tobuf() + content + bytes(-len(content) % 512) + bytes(1024))
+        cifar_files._source("cifar100")  # imports torchvision
+        tracemalloc.start()
+        try:
+            self.refuse(tmp_path, "is damaged")
+            assert tracemalloc.get_traced_memory()[1] < 1_000_000
+        finally:
+            tracemalloc.stop()
+
+    def test_extended_headers_of_honest_archives_do_no_harm(self, tmp_path):
+        expected = write_cifar(tmp_path, "cifar100", as_archive=False)
+        with tarfile.open(tmp_path / ARCHIVES["cifar100"], "w:gz", format=tarfile.PAX_FORMAT) as tar:
+            for file in sorted((tmp_path / FOLDERS["cifar100"]).iterdir()):
+                info = tar.gettarinfo(file, f"{FOLDERS['cifar100']}/{file.name}")
+                info.pax_headers = {"comment": "Ä", "LIBARCHIVE.xattr.user": "x" * 1_000}
+                with file.open("rb") as content:
+                    tar.addfile(info, content)
+        (tmp_path / FOLDERS["cifar100"]).rename(tmp_path / "elsewhere")
+        assert_same_examples(read_cifar("cifar100", tmp_path, "train", verify=False), expected["train"])
 
     @pytest.mark.parametrize("type_", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE])
     def test_a_member_must_be_a_file(self, tmp_path, type_):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 import torch
 from hypothesis import given
@@ -169,7 +171,12 @@ class TestDividing:
         count = 60_000
         numbers = np.arange(count)
         np.savez(tmp_path / "file.npz", images=noise(count, 1, 1), labels=numbers // 3, groups=numbers)
-        assert len(read_npz(tmp_path / "file.npz").facts.classes) == count // 3
+        tracemalloc.start()
+        try:
+            assert len(read_npz(tmp_path / "file.npz").facts.classes) == count // 3
+            assert tracemalloc.get_traced_memory()[1] < 10_000 * count
+        finally:
+            tracemalloc.stop()
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4)), min_size=1, max_size=40))

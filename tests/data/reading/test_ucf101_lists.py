@@ -107,3 +107,14 @@ def test_damaged_lists(root):
     with pytest.raises(ValueError, match=r"classInd.txt, line 1, must be a number and a class") as raised:
         list_videos(root, "train")
     assert len(str(raised.value)) < 500
+
+
+@pytest.mark.parametrize("name", ["trainlist01.txt", "testlist01.txt"])
+def test_a_video_that_is_listed_twice_is_named(root, name):
+    repeated = "Archery/v_Archery_g02_c01.avi"  # for training
+    with (root / "ucfTrainTestlist" / name).open("a") as file:
+        file.write(f"{repeated}\n")
+    for split in ("train", "test"):
+        with pytest.raises(ValueError, match=f"lists '{repeated}' 2 times in trainlist01.txt and testlist01.txt"):
+            list_videos(root, split)
+    assert list_videos(root, "train", 2)

@@ -101,7 +101,9 @@ def _from_archive(archive: Path, folder: str, sums: dict[str, str]) -> Iterator[
         with (
             open_regular(archive) as file,
             gzip.GzipFile(fileobj=file) as stream,
-            tarfile.open(fileobj=_Limited(stream, ARCHIVE_BYTES), mode="r|") as tar,  # type: ignore[call-overload]
+            tarfile.open(  # type: ignore[call-overload]
+                fileobj=_Limited(stream, ARCHIVE_BYTES), mode="r|", tarinfo=_Member
+            ) as tar,
         ):
             for member in itertools.islice(tar, ARCHIVE_MEMBERS):
                 if member.name in missing and member.isreg():
@@ -122,6 +124,18 @@ def _from_archive(archive: Path, folder: str, sums: dict[str, str]) -> Iterator[
             raise
         raise InputError(f"{archive} is damaged ({reason(error)}): download it again") from None
     raise InputError(f"{archive} is damaged (it lacks {', '.join(sorted(missing))}): download it again")
+
+
+class _Member(tarfile.TarInfo):
+    """A member of an archive, described by its own header alone.
+
+    Extended headers and tables of holes are not read: each of their millions of values would become several Python
+    objects. Real archives, whose names are short, do not depend on them.
+    """
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        # The base class documents this method as the place for such changes.
+        return self._proc_builtin(archive)  # type: ignore[attr-defined]
 
 
 class _Limited:

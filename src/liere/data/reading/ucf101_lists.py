@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,7 +54,7 @@ def list_videos(root: Path, split: str, fold: int = 1) -> FileTable:
 
     Raises:
         FileNotFoundError: If a list or listed videos are missing.
-        ValueError: If a list is damaged.
+        ValueError: If a list is damaged, or a video is listed twice.
     """
     classes = read_classes(root)
     folder = root / VIDEOS if (root / VIDEOS).is_dir() else root
@@ -62,6 +63,7 @@ def list_videos(root: Path, split: str, fold: int = 1) -> FileTable:
         file = root / LISTS / f"{name}list{fold:02}.txt"
         listed[name] = list(_read_list(file, classes))
         _check_videos(file, folder, [path for path, _ in listed[name]])
+    _check_repeated(root / LISTS, fold, [path for name in listed for path, _ in listed[name]])
     return FileTable(folder, listed[split])
 
 
@@ -106,6 +108,16 @@ def _check_videos(file: Path, folder: Path, paths: list[str]) -> None:
         raise FileNotFoundError(
             f"{len(missing)} of the {len(paths)} videos of {file} are missing, the first one is {folder / missing[0]}: "
             "unpack the videos again"
+        )
+
+
+def _check_repeated(folder: Path, fold: int, paths: list[str]) -> None:
+    """Raise `ValueError` if a video is listed twice: tests on training videos would look too good."""
+    if len(set(paths)) < len(paths):
+        path, count = Counter(paths).most_common(1)[0]
+        raise InputError(
+            f"{folder} lists {shorten(path)!r} {count} times in trainlist{fold:02}.txt and testlist{fold:02}.txt "
+            "together: unpack the lists again"
         )
 
 
