@@ -29,6 +29,20 @@ class TestNames:
         assert "numpy.f2py" not in sys.modules
 
 
+@pytest.mark.parametrize("operations", [b"\x97", b"\x96" + bytes(8) + b"\x98"])
+def test_memory_outside_of_the_pickle_is_refused(operations):
+    with pytest.raises(ValueError, match="it refers to memory outside of it"):
+        unpickle_batch(b"\x80\x05" + operations + b".", "labels")
+
+
+def test_a_number_in_the_place_of_the_pixels_is_refused():
+    numbers = pickle.dumps({"data": np.zeros((1, 3072), np.uint8), "labels": [0]}, protocol=2)
+    start = numbers.rindex(b"\x89h") + 1
+    end = numbers.index(b"R", start) + 1  # of the call that encodes the pixels
+    with pytest.raises(ValueError, match="TypeError"):
+        unpickle_batch(numbers[:start] + b"J\xff\xff\xff\x7f" + numbers[end:], "labels")
+
+
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_any_protocol_of_pickle_is_read(protocol, order):

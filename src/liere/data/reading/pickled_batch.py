@@ -83,8 +83,11 @@ class _Array:
         _, shape, dtype, is_column_major, content = state
         if type(dtype) is not _Dtype or type(shape) is not tuple or len(shape) != 2 or min(shape) < 0:
             raise InputError(f"it has an array of the invalid shape {str(shape)[:50]}")
-        data = content.encode("latin1") if isinstance(content, str) else content
-        pixels = np.frombuffer(data, np.uint8)
+        if isinstance(content, str):
+            content = content.encode("latin1")
+        elif isinstance(content, bytearray):
+            content = bytes(content)  # a copy, because the pickle could still change the original
+        pixels = np.frombuffer(content, np.uint8)
         self.pixels = pixels.reshape(shape[::-1]).T if is_column_major else pixels.reshape(shape)
 
 
@@ -127,6 +130,8 @@ def _check_operations(content: bytes) -> None:
     before = ""
     for number, (operation, argument, _) in enumerate(pickletools.genops(content)):
         name = operation.name
+        if "BUFFER" in name:
+            raise InputError("it refers to memory outside of it")
         if number > MAX_OPERATIONS:
             raise InputError(f"it has more than {MAX_OPERATIONS:,} operations")
         if isinstance(argument, int) and not -LARGEST <= argument < LARGEST:
