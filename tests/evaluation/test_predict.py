@@ -23,6 +23,7 @@ from liere.runs.run import open_run
 from liere.runs.run_weights import save_weights
 from liere.training.fit import train
 from tests.data.file_archives import WNIDS, write_imagenet
+from tests.deep_folders import deep_folder
 from tests.training.tiny import make_run, quiet
 
 pytestmark = quiet
@@ -136,13 +137,10 @@ def test_folders_are_searched_at_any_depth(images, tmp_path):
     """Python's own search calls itself once per level up to version 3.11."""
     run, root = images
     file = next(root.rglob("*.JPEG"))
-    place = tmp_path
-    for _ in range(1_100):
-        place = place / "d"
-        place.mkdir()
-    shutil.copy(file, place / "a.jpg")
-    shutil.copy(file, place / ".hidden.jpg")
-    assert [one.source for one in predict(run, tmp_path)] == [str(place / "a.jpg")]
+    with deep_folder(tmp_path) as place:
+        shutil.copy(file, place / "a.jpg")
+        shutil.copy(file, place / ".hidden.jpg")
+        assert [one.source for one in predict(run, tmp_path)] == [str(place / "a.jpg")]
 
 
 def test_bytes_beside_floats_are_still_bytes(spatial):

@@ -1,26 +1,19 @@
 from __future__ import annotations
 
-import os
-
 import pytest
 
 pytest.importorskip("numpy")
 from liere.data.reading.class_folders import find_classes, list_split
+from tests.deep_folders import deep_folder
 
 
 @pytest.fixture
 def deep(tmp_path):
-    """A folder with a file, nested too deeply for `shutil.rmtree`."""
-    folder = tmp_path / "train" / "cat"
-    folder.mkdir(parents=True)
-    folders = [folder := folder / "d" for _ in range(1_100)]
-    for folder in folders:
-        os.mkdir(folder)
-    (folder / "1.png").touch()
-    yield folder
-    (folder / "1.png").unlink()
-    for folder in reversed(folders):
-        os.rmdir(folder)
+    """A folder with a file, nested too deeply for recursive functions."""
+    (tmp_path / "train" / "cat").mkdir(parents=True)
+    with deep_folder(tmp_path / "train" / "cat") as folder:
+        (folder / "1.png").touch()
+        yield folder
 
 
 def test_folders_may_be_nested_deeper_than_python_can_call(tmp_path, deep):
